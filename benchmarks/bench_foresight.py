@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 from timing import against, print_header, print_row
 
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.diagnose.foresight import foresight
+from ragauge.plugins.foresight.measures import foresight
 
 TOPICS, SYSTEMS, MEASURES, RESAMPLES, TIMED = 7404, 5, 20, 1000, 2
 SECONDS, GIB = 20, 2

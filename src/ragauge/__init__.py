@@ -1,4 +1,4 @@
-"""ragauge: what was retrieved, what was generated, and how the first predicts the second.
+"""ragauge: measures retrieval, generation, and how the first predicts the second.
 
 `run`, `sweep` and `load` are the command line for Python (docs/library.md). Importing this loads
 nothing heavy.
@@ -48,13 +48,14 @@ def run(
     """Runs one job as `ragauge <overrides>` does, and returns its frames, metrics and MLflow run.
 
     ragauge.run(retriever="bm25", n_tokens=300): values by key. overrides: texts as on the command line,
-    ["retriever=bm25", "n_tokens=300"], or a dict for keys with dots, {"llm.chat.model": "m"}. config_dir: a
+    ["retriever=bm25", "n_tokens=300"], or a dict for keys with dots, {"llm.chat.model": "m"}. retriever and llm may be
+    functions: retriever(question) returns texts or docnos, llm(prompt) the answer (docs/library.md). config_dir: a
     folder with further config groups, as `--config-dir`. Relative paths mean the working directory; the job's
     folder is outputs/<date>/<time> there. Prints nothing but warnings, on stderr; the log is run.log in the folder.
 
-    Raises ConfigError for what the configuration does not allow, DataError for data that are not as they must
-    be, GateError where a gate is not met, MissingError where more answers or verdicts are missing than
-    `max_missing_share`, TrackingError where MLflow stops answering, and RagaugeError for an unforeseen failure.
+    Raises ConfigError for a bad configuration, DataError for bad data, GateError where a gate is not met, and
+    MissingError where more answers or verdicts are missing than `max_missing_share`. Raises TrackingError where MLflow
+    stops answering, and RagaugeError for an unforeseen failure.
     """
     from ragauge.commands import library
 
@@ -88,9 +89,9 @@ def evaluate(
     """Measures questions, contexts and answers that another system gave (docs/recorded.md).
 
     samples: a list of dicts, a DataFrame, a RAGAS or DeepEval dataset, or the path of a JSON Lines, CSV or Parquet
-    file, with the names of docs/recorded.md. metrics: answer measures (docs/measures.md). judge: who puts answers
-    into the five classes, such as "lexical" or "openai". app: a function that is asked the questions of rows without
-    an answer; it returns the answer, (answer, contexts), or a dict of a row's keys. Other keys as of `run`.
+    file, with the names of docs/recorded.md. metrics: answer measures (docs/measures.md). judge: the judge that puts
+    answers into the five classes, such as "lexical" or "openai". app: a function that is asked the questions of rows
+    without an answer; it returns the answer, (answer, contexts), or a dict of a row's keys. Other keys as of `run`.
 
     Returns a job, or a sweep where the rows name several systems. Raises what `run` raises.
     """
@@ -102,8 +103,8 @@ def evaluate(
 def load(run_id: str, tracking_uri: str | None = None) -> JobResult | SweepResult:
     """The job or the sweep of an MLflow run, as `run` and `sweep` return it.
 
-    run_id: of the run of a job or of a sweep, or its first characters. tracking_uri: of MLflow; without it
-    MLFLOW_TRACKING_URI, else mlruns/ in the working directory. Frames come from the store where it is on this
+    run_id: the id of the run of a job or of a sweep, or its first characters. tracking_uri: MLflow's address; without
+    it MLFLOW_TRACKING_URI, else mlruns/ in the working directory. Frames come from the store where it is on this
     machine, else from MLflow, which holds less (docs/library.md).
 
     Raises ConfigError where MLflow or the run is not there, DataError where the run is of something else.

@@ -239,3 +239,23 @@ def test_wrong_answers_are_what_a_changed_document_leads_to(tmp_path: Path) -> N
     ):
         with pytest.raises(DataError, match=told):
             write(tmp_path, DOCS, [{**TOPIC, "wrong_answers": given}]).load()
+
+
+def test_a_csv_file_of_questions_is_read_by_its_columns(tmp_path: Path) -> None:
+    dataset = write(tmp_path, DOCS, [])
+    (tmp_path / "own.csv").write_text(
+        "question,answer,evidence,type,unanswerable\n"
+        "Where?,Switzerland,The Aare flows into the Rhine. | The Rhine rises in Switzerland.,bridge,\n"
+        "Why?,,,,TRUE\n",
+        encoding="utf-8",
+    )
+    loaded = JsonlDataset(docs=dataset.docs, topics=tmp_path / "own.csv").load()
+    assert loaded.topics["qid"].tolist() == ["1", "2"]
+    assert loaded.topics["query"].tolist() == ["Where?", "Why?"]
+    assert loaded.topics["answer"].iloc[0] == "Switzerland"
+    assert loaded.evidence["text"].tolist() == ["The Aare flows into the Rhine.", "The Rhine rises in Switzerland."]
+    assert loaded.topics["type"].iloc[0] == "bridge"
+    assert is_unanswerable(loaded.topics).tolist() == [False, True]
+    (tmp_path / "own.csv").write_text("question,answer\nWhere?,Here,There\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"own\.csv, row 1: 3 cells where the header names 2 columns"):
+        JsonlDataset(docs=dataset.docs, topics=tmp_path / "own.csv").load()

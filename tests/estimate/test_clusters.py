@@ -11,7 +11,6 @@ from scipy.stats import t
 
 from ragauge.estimate import bounded_mean, compare_pairs, cross_fit, fit_thresholds, ppi_shares, share_estimates
 from ragauge.estimate._powered import powered_means
-from ragauge.estimate.ablation import ablation
 from ragauge.estimate.best import best_systems, top_optimism
 from ragauge.estimate.clusters import clustering, connected, same_clusters
 from ragauge.estimate.curves import compare_curves, curve_band, smallest_budget
@@ -193,14 +192,6 @@ def test_curves_over_clusters():
     alone = compare_curves({"s": x.iloc[::4], "t": x.iloc[::4] * 0.8})
     assert tests["p"].tolist() == alone["p"].tolist()
     assert tests["n"].tolist() == [40] * 3
-
-
-def test_an_ablation_over_clusters_is_wider():
-    rows = frame(60, 10)
-    settings = {"s": {"reranker": "none"}, "t": {"reranker": "x"}}
-    over, alone = (ablation(part, settings) for part in (rows, rows.drop(columns=CLUSTER)))
-    assert over["difference"].tolist() == pytest.approx(alone["difference"].tolist())
-    assert (over["hi"] - over["lo"] > alone["hi"] - alone["lo"]).all()
 
 
 def test_slices_that_share_clusters_err_alike():

@@ -7,9 +7,8 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest, kendalltau
+from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from irregular_sweep import (
@@ -21,7 +20,6 @@ from irregular_sweep import (
     WITHOUT_HITS,
     irregular_sweep,
 )
-from ragauge.diagnose.foresight import foresight
 from ragauge.estimate import compare_pairs, fit_predictor, fit_thresholds, leaderboard
 from ragauge.estimate.curves import budgets
 from ragauge.estimate.intervals import bootstrap_mean, bounded_mean
@@ -178,19 +176,3 @@ def test_a_class_that_no_answer_has_is_never_predicted(sweep: pd.DataFrame) -> N
     assert values.shape == (len(rows), 5)
     assert (values[:, NEVER - 1] == 0).all()
     assert values[:, [0, 1, 3, 4]] == pytest.approx(model.predict_proba(scaler.transform(x)), abs=1e-4)
-
-
-def test_foresight_is_within_systems_over_all_their_topics(sweep: pd.DataFrame) -> None:
-    at = sweep[sweep["n_tokens"] == 200]
-    found = foresight(at, [], n_boot=0)
-    assert found is not None
-    table = found.table.set_index(["measure", "statistic"])["value"]
-    kept = at[at["label"].notna() & at["ir_score"].notna() & (at["qid"] != UNANSWERABLE)]
-    won = pairs = 0.0
-    for _, part in kept.groupby("system"):
-        right = part["label"].eq(5).to_numpy(dtype=bool)
-        won += right.sum() * (~right).sum() * roc_auc_score(right, part["ir_score"])
-        pairs += right.sum() * (~right).sum()
-    assert table["ir_score", "auc_right"] == pytest.approx(won / pairs)
-    means = kept.assign(right=kept["label"].eq(5).astype(float)).groupby("system")[["ir_score", "right"]].mean()
-    assert table["ir_score", "kendall"] == pytest.approx(kendalltau(means["ir_score"], means["right"]).statistic)

@@ -23,6 +23,8 @@ OPTIONS = [
 # What an option cannot do without: it has no default by nature.
 NEEDS = {
     ("llm", "openai_compatible"): ["llm.chat.model=some-model"],
+    ("llm", "function"): ["llm.chat.function=some.function", "llm.chat.model=some-model"],
+    ("retriever", "function"): ["retriever.function={_target_: some.function}"],
     ("llm", "service"): ["service.url=http://localhost:8000/ask"],
     ("retriever", "service"): ["service.url=http://localhost:8000/ask"],
     ("evaluator", "openai_compatible"): ["evaluator.chat.model=some-model"],

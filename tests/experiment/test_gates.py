@@ -11,6 +11,7 @@ from omegaconf import OmegaConf
 from ragauge.contract import loading
 from ragauge.contract.errors import ConfigError
 from ragauge.experiment.gates import GROUP, gates
+from ragauge.experiment.prepared import check_settings
 
 
 def test_a_gate_is_read_by_what_is_installed_and_refused_where_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,3 +24,14 @@ def test_a_gate_is_read_by_what_is_installed_and_refused_where_nothing_is(monkey
     points[GROUP] = [EntryPoint("mine", __name__, GROUP)]
     [found] = gates(with_rule)
     assert found.__name__ == __name__
+
+
+@pytest.mark.parametrize("key", ["measure_latency", "foresight.target"])
+def test_a_setting_that_a_missing_plug_in_reads_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cfg = OmegaConf.from_dotlist(["measure_latency=false", "foresight.target=null"])
+    asking = OmegaConf.merge(cfg, OmegaConf.from_dotlist([f"{key}=true"]))
+    check_settings(asking)
+    monkeypatch.setattr(loading, "entry_points", lambda group: [])
+    check_settings(cfg)
+    with pytest.raises(ConfigError, match=rf"{key}=True: the plug-in \w+ is not installed"):
+        check_settings(asking)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ragauge.estimate.ablation import ablation
+from ragauge.plugins.parts.ablation import ablation
 
 RETRIEVERS, RERANKERS = ("bm25", "sim", "hybrid"), ("none", "cross", "llm")
 # Of each reranker in each retriever: what it adds to the IR score and to P(right). On average `cross` adds

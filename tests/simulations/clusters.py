@@ -17,9 +17,7 @@ from scipy.stats import norm
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.diagnose.foresight import foresight
 from ragauge.estimate import bounded_mean, cross_validate, leave_one_out, ppi_shares
-from ragauge.estimate.ablation import ablation
 from ragauge.estimate.agreement import kappa_estimate
 from ragauge.estimate.best import best_systems
 from ragauge.estimate.curves import compare_curves, curve_band
@@ -29,7 +27,6 @@ from ragauge.estimate.outcomes import CLUSTER, RIGHT
 from ragauge.estimate.pairs import compare_pairs
 from ragauge.estimate.slices import macro_averages, mixed_slicings, slice_estimates
 from ragauge.estimate.thresholds import fit_threshold
-from ragauge.plugins.gate.gating import paired_test
 
 RHO = 0.3
 SIZES = {f"{n} topics, {m} a document": np.full(n // m, m) for n in (30, 120, 500) for m in (3, 5, 10) if n // m > 5}
@@ -189,6 +186,8 @@ def kept_best(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tup
 
 def foreseen(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
     """Twenty measures that say nothing of the answers: one of them is found better than chance."""
+    from ragauge.plugins.foresight.measures import foresight
+
     rows = _frame(rng, clusters, rho, 1)
     infos = [AnswerMeasureInfo(f"m{i}", f"m{i}", of="context") for i in range(19)]
     other = dict(zip((one.name for one in infos), latent(rng, clusters, rho, 19).T, strict=True))
@@ -199,6 +198,8 @@ def foreseen(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tupl
 
 def auc(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
     """The AUC of a score that says nothing: its interval."""
+    from ragauge.plugins.foresight.measures import foresight
+
     rows = _frame(rng, clusters, rho, 1)
     found = [foresight(part, (), n_boot=300) for part in (rows, rows.drop(columns=CLUSTER))]
     first = [one.table.iloc[0] for one in found if one is not None]
@@ -245,6 +246,8 @@ def transferred(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> t
 
 def ablated(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
     """Right answers with an option that does nothing, over two settings, less those without it."""
+    from ragauge.plugins.parts.ablation import ablation
+
     rows = _frame(rng, clusters, rho, 4)
     settings = {f"s{i}": {"retriever": "ab"[i // 2], "reranker": ("none", "cross")[i % 2]} for i in range(4)}
     found = [ablation(part, settings) for part in (rows, rows.drop(columns=CLUSTER))]
@@ -303,6 +306,8 @@ def gate(regressed: bool, shares: bool) -> Trial:
     """A gate calls an equal system regressed, or lets one pass that is worse by its tolerance of 0.05."""
 
     def trial(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
+        from ragauge.plugins.gate.gating import paired_test
+
         z = latent(rng, clusters, rho, 2)
         own, other = (z < norm.ppf(0.7)).astype(float).T if shares else norm.cdf(z).T
         if not regressed:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.diagnose.foresight import foresight
+from ragauge.plugins.foresight.measures import foresight
 
 OTHER = AnswerMeasureInfo("other", "other", of="context")
 STATISTICS = ("auc_right", "auc_lack", "spearman")
@@ -136,7 +136,7 @@ def foremost(
         found = foresight(frame, infos, n_boot=400, seed=trial)
         assert found is not None
         rows = found.table[found.table["statistic"] == "auc_right"].set_index("measure")
-        claimed.append(rows["p_chance"][rows["value"].idxmax()] < 0.05)
-        held.append(rows["p_best"]["m0"] >= 0.05)
+        claimed.append(rows["p_chance"].min() < 0.05)
+        held.append(not rows["p_best"]["m0"] < 0.05)  # undefined where all answers are alike
         size.append((rows["p_best"] >= 0.05).sum())
     return {"claimed": float(np.mean(claimed)), "held": float(np.mean(held)), "size": float(np.mean(size))}

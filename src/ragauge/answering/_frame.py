@@ -1,4 +1,4 @@
-"""What all answerers share: the questions of contexts, and replies as the frame `answers`; and no answers."""
+"""Shared by all answerers: the questions of contexts, and replies as the frame `answers`; and no answers."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ class ChatGenerator(ChatLLM):
     """Answers of a chat model, from the context where there is one, else from what the model knows.
 
     A context without any text (no retrieval, no hits, n_tokens=0) gets the prompt without documents.
-    An answer that was cut at the token limit is kept with status `cut`; where no reply came after all
-    retries, the answer is null with status `missing` and its error.
-    prompt_with_documents ($documents, $question), prompt_without_documents ($question): a text, or the name
+    An answer that was cut at the token limit is kept with status `cut`. Where no reply came after all retries, the
+    answer is null with status `missing` and its error. prompt_with_documents ($documents, $question),
+    prompt_without_documents ($question): a text, or the name
         of a .txt file; null for the shipped one.
     cite: the passages of a context come numbered, and the shipped prompt asks for the numbers of those that
         an answer rests on. `answer` is then the text without these marks, by which it is measured and judged,
@@ -91,7 +91,7 @@ class ChatGenerator(ChatLLM):
         return self._answers(contexts, replies)
 
     def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Store) -> pd.DataFrame:
-        """Frame `answers` as far as the ledger holds it; the others are missing, and nobody is asked."""
+        """Frame `answers` as far as the ledger holds it, missing elsewhere; asks no LLM."""
         replies = self.known(self.prompts(topics, contexts), store)
         return self._answers(contexts, [reply or Reply(None) for reply in replies])
 

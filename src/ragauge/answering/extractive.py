@@ -192,7 +192,7 @@ def _names(text: str) -> _Names:
 
 
 def _meaning(text: str, names: _Names) -> str:
-    """The text with X for all names and for what opens it in place of one, and one number for all."""
+    """The text with X for all names and for the words that open it in place of one, and one number for all."""
     for start, end in reversed(names):
         text = text[:start] + "X" + text[end:]
     text = _OPENING.sub(lambda m: "X's" if m[1] else "X", text)
@@ -208,7 +208,8 @@ def _alternatives(question: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _steps(question: str) -> tuple[str, ...]:
-    """Of a question by way of another thing: the words for that, and the question about it; else nothing."""
+    """Two parts of a question by way of another thing: the words for that thing, and the question about it; else
+    nothing."""
     if (match := _BY_WAY.match(question)) is None:
         return ()
     start, end = match.start(1), match.end(1) if match[2] else match.end()

@@ -28,11 +28,11 @@ class RecordedAnswers:
     """The answers of a file, a row per question: {qid, answer}, under RAGAS's and DeepEval's names, too.
 
     Optional are error, prompt_tokens, completion_tokens, cost_usd and seconds: what the answer took when it
-    was given. Nobody is asked, so nothing of it is spent now. A null answer is a missing one. Other keys with
-    a text or a number become columns of the answers, such as the rounds of an iterative system.
+    was given. No LLM is asked, so none of it is spent now. A null answer is a missing one. Other keys with a text or a
+    number become columns of the answers, such as the rounds of an iterative system.
 
-    system: whose rows, in a file of several. sample: which of several answers to a question, by the file's
-    key `sample` (0 without one). on_missing: `raise`, or `missing`: questions that are not in the file have a
+    system: the system whose rows are read, in a file of several. sample: which of several answers to a question, by the
+    file's key `sample` (0 without one). on_missing: `raise`, or `missing`: questions that are not in the file have a
     missing answer.
     """
 

@@ -1,7 +1,7 @@
 """The command line: `ragauge`, `python -m ragauge` and `python run.py` all call `main`.
 
 A first argument that is a word names a command; anything else is a job or a sweep, which Hydra composes. Without an
-argument nothing starts: what there is to run is listed.
+argument nothing starts: it lists the commands.
 """
 
 from __future__ import annotations

@@ -29,14 +29,15 @@ _ALLOWED = (
     (r"is not Optional", "any value but null"),
 )  # fmt: skip
 _PACKAGE = Path(__file__).resolve().parents[1]
+OWN = (_PACKAGE / "conf", _PACKAGE.parents[1] / "conf")  # of an installed wheel, of a source tree
 
 
 def conf_folder() -> Path:
     """The folder of the configuration, absolute.
 
-    The one that `--config-path` names, relative to the working directory; else the first that has a
-    config.yaml of: conf/ beside the program (a clone's run.py), conf/ in the package (an installed wheel),
-    conf/ of the source tree (an editable installation). ConfigError where there is none.
+    The one that `--config-path` names, relative to the working directory. Else the first with a config.yaml: conf/
+    beside the program (a clone's run.py), conf/ in the package (an installed wheel), conf/ of the source tree (an
+    editable installation). ConfigError where there is none.
     """
     given = _option("config_path")
     if given is not None:
@@ -44,7 +45,7 @@ def conf_folder() -> Path:
         if not folder.is_dir():
             raise ConfigError(f"--config-path {given}: is no folder")
         return folder
-    places = [Path(sys.argv[0]).resolve().parent / "conf", _PACKAGE / "conf", _PACKAGE.parents[1] / "conf"]
+    places = [Path(sys.argv[0]).resolve().parent / "conf", *OWN]
     for place in places:
         if (place / _ROOT_FILE).is_file():
             return place
@@ -97,7 +98,7 @@ def _option(name: str) -> str | None:
 def quoted(arguments: Sequence[str]) -> list[str]:
     """The arguments as Hydra reads them: measures with parameters, as in measures=[AP(rel=2)], in quotes.
 
-    What has quotes already stays as it is.
+    Arguments that have quotes already stay as they are.
     """
     return [_BARE.sub(r'"\1"', a) if a.lstrip("+").startswith("measures=") else a for a in arguments]
 
@@ -105,7 +106,7 @@ def quoted(arguments: Sequence[str]) -> list[str]:
 def explain(error: BaseException, config_name: str = "config") -> str:
     """One line on an error of Hydra's or OmegaConf's, with the keys or options that are allowed.
 
-    config_name: of the file of conf/ that was composed.
+    config_name: the name of the composed file of conf/.
     """
     text = str(error).strip()
     cause = str(error.__cause__ or "").strip()

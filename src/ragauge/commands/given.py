@@ -1,23 +1,29 @@
-"""What Python gives, as a command line takes it: values as texts, and samples as a file."""
+"""Values of Python as a command line takes them: values as texts, and samples as a file."""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import math
 import os
 import re
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import Quote, QuotedString
 
+from ragauge.commands.conf import OWN
+from ragauge.contract import loading
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets._fields import BadRow
 from ragauge.datasets.recordings import NAMES, entries, systems_in
 from ragauge.experiment.setup.config import Config
+from ragauge.experiment.setup.packages import owners
 
 # A text that Hydra reads as this text; any other one gets quotes.
 _BARE = re.compile(r"(?!(?:true|false|yes|no|on|off|null|nan|inf)$)[A-Za-z_][\w/-]*", re.ASCII | re.IGNORECASE)
@@ -29,9 +35,8 @@ _OPEN = tuple(f"{key.name}." for key in fields(Config) if key.type == "dict[str,
 def overrides(given: Sequence[str] | Mapping[str, Any], settings: Mapping[str, Any], swept: bool) -> list[str]:
     """The overrides of a command line: texts as they are, values of keys written for Hydra.
 
-    {"llm": {"chat": {"model": "m"}}} is llm.chat.model=m. With `swept` a list, tuple or range stands for the
-    values that jobs take in turn, so that a value which is a list stands in a list of its own. ConfigError for
-    what is no such value.
+    {"llm": {"chat": {"model": "m"}}} is llm.chat.model=m. With `swept` a list, tuple or range stands for the values
+    that jobs take in turn. So a value that is a list stands in another list. ConfigError for any other value.
     """
     if isinstance(given, str) or not (isinstance(given, Mapping) or all(isinstance(one, str) for one in given)):
         raise ConfigError(
@@ -56,10 +61,39 @@ def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 def _swept(key: str, value: Any) -> str:
     several = value if isinstance(value, (list, tuple, range)) else [value]
-    return ",".join(_text(key, one) for one in several)
+    names = [_text(key, one) for one in several]
+    if any(map(callable, several)) and len(set(names)) < len(names):
+        raise ConfigError(f"{key}={','.join(names)}: two functions have the same name; give one of them another")
+    return ",".join(names)
+
+
+def _option(group: str, function: Callable[..., Any]) -> str:
+    """The name of a function, which is an option of its group from here on, in this process.
+
+    ragauge cannot see the data that a function reads, such as an index. Results of a retriever are therefore kept
+    for one call of `run` or `sweep`; replies of an llm are kept by the function's name and code.
+    """
+    name = getattr(function, "__name__", type(function).__name__)
+    if not name.isidentifier():
+        raise ConfigError(f"{group}: a function is shown by its name, and {name!r} is none; define it with def")
+    if f"{group}/{name}" in owners(next(folder for folder in OWN if folder.is_dir())):
+        raise ConfigError(f"{group}={name}: there is an option of that name; give the function another one")
+    path = f"{function.__module__}.{name}"
+    loading.GIVEN[path] = function
+    try:
+        code = hashlib.sha256(inspect.getsource(function).encode()).hexdigest()
+    except (OSError, TypeError):  # typed in, or no Python function
+        code = uuid.uuid4().hex
+    node: dict[str, Any] = {"chat": {"function": path, "model": name, "code": code}}
+    if group == "retriever":
+        node = {"function": {"_target_": path}, "call": uuid.uuid4().hex}
+    ConfigStore.instance().store(group=group, name=name, node={"defaults": ["function", "_self_"], **node})
+    return name
 
 
 def _text(key: str, value: Any) -> str:
+    if key in ("retriever", "llm") and callable(value):
+        return _option(key, value)
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -80,10 +114,10 @@ def _text(key: str, value: Any) -> str:
 def sample_file(samples: Any, app: Callable[[str], Any] | None, folder: Path) -> tuple[Path, list[str]]:
     """The file of samples, and the systems that its rows name.
 
-    samples: rows as dicts or objects, a DataFrame, a RAGAS or DeepEval dataset, or the path of a file. What is no
-    file, or what an app adds to, becomes one in `folder`, which is named by its content.
-    app: is asked the question of each row without an answer, and returns the answer, (answer, contexts), or a
-    dict of a row's keys; what it raises is that row's error. DataError names a row by its number.
+    samples: rows as dicts or objects, a DataFrame, a RAGAS or DeepEval dataset, or the path of a file. Samples that are
+        no file, or that an app adds to, become one in `folder`, which is named by its content.
+    app: a function that gets the question of each row without an answer. It returns the answer, (answer, contexts), or
+        a dict of a row's keys; an exception is that row's error. DataError names a row by its number.
     """
     rows = [_as_row(one, number) for number, one in enumerate(_listed(samples), 1)]
     if not rows:

@@ -102,7 +102,7 @@ def _started(texts: list[str], config_dir: str | Path | None, sweep: bool) -> Pa
 
 
 def _check(overrides: Sequence[str]) -> None:
-    """ConfigError for what only a terminal can show."""
+    """ConfigError for arguments that only a terminal can show."""
     for one in overrides:
         if one.startswith("-") or one.lstrip("+").startswith("hydra.mode="):
             raise ConfigError(
@@ -213,7 +213,7 @@ def _in_notebook() -> bool:
 
 
 def _number_of_jobs(overrides: Sequence[str]) -> int | None:
-    """How many jobs the overrides make; None where they cannot be read, which is told later."""
+    """The number of jobs that the overrides make; None where they cannot be read, which is an error later."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 

@@ -1,7 +1,7 @@
 """From a composed config to an exit code: one job, and the errors a user sees.
 
-Exit codes: 0 done, 1 a job failed for a reason nobody foresaw, 2 config or data error, 3 a quality gate not
-met, 4 too much missing, 130 interrupted, 143 ended by SIGTERM.
+Exit codes: 0 done, 1 a job failed for an unforeseen reason, 2 config or data error, 3 a quality gate not met, 4 too
+much missing, 130 interrupted, 143 ended by SIGTERM.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def run_hydra(
     arguments: Sequence[str],
     preparing: Preparing = preparing,
 ) -> int:
-    """`run_composed` for a terminal: the exit code, with expected errors told in a line or two on stderr."""
+    """`run_composed` for a terminal: the exit code; prints expected errors in a line or two on stderr."""
     from ragauge.experiment.guard import OUTPUT
 
     try:
@@ -125,10 +125,10 @@ def run_composed(
 ) -> Ended:
     """Has Hydra compose a configuration for the task; how the job or the sweep ended.
 
-    preparing: of the arguments, such as `rerun=`; those of jobs and sweeps unless said otherwise.
+    preparing: changes to the arguments, such as `rerun=`; those of jobs and sweeps unless given.
 
-    A job that fails is in its record and in the exit code. Raises ConfigError for what Hydra refuses, any
-    RagaugeError of before the first job, and KeyboardInterrupt.
+    A job that fails is in its record and in the exit code. Raises ConfigError where Hydra refuses the configuration,
+    any RagaugeError from before the first job, and KeyboardInterrupt.
     """
     import hydra
     from hydra.errors import HydraException
@@ -178,8 +178,8 @@ def _output_folders(arguments: Sequence[str]) -> list[Path]:
 def _command_line(arguments: Sequence[str], preparing: Preparing) -> Iterator[None]:
     """Sets sys.argv to what Hydra is to read of the arguments while the block lasts.
 
-    `rerun=<run id>` and the like become other arguments, a relative `--config-path` an absolute one, and
-    measures with parameters get quotes.
+    Arguments such as `rerun=<run id>` become other arguments, a relative `--config-path` an absolute one, and measures
+    with parameters get quotes.
     """
     before = sys.argv
     sys.argv = given = [before[0], *quoted(arguments)]

@@ -19,7 +19,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ragauge stages",
         description="Prints the plan of a job: its stages, the digest of each one's output, and whether it is "
-        "stored. Nothing is made and nobody is asked; a digest that depends on what another stage makes is known "
+        "stored. Nothing is made and no LLM is asked; a digest that depends on the output of another stage is known "
         "after that stage.",
     )
     parser.add_argument("overrides", nargs="*", help="as for a job, such as retriever=sim n_tokens=300")

@@ -94,7 +94,7 @@ def choose_metrics(runs: Compared, asked: str | None = None, everything: bool = 
 
 
 def title_of(metric: str, answers: Mapping[str, AnswerMeasureInfo]) -> str:
-    """What a metric is called; `answers` are the answer measures by name."""
+    """The title of a metric; `answers` are the answer measures by name."""
     return column_label(answers[metric]) if metric in answers and metric not in NAMES else NAMES.get(metric, metric)
 
 

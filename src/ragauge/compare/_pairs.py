@@ -39,9 +39,9 @@ def pair_frame(
     A row for every compared run but the baseline, and measure: the run less the baseline, on the n topics of both.
 
     With the family "section" each section of the measures is one: HEADLINE (IR score, right answers, hallucinations),
-    and those of the measures beside it, of which every job has some that nobody asked for: in one family they would
-    hide what the headline shows. With "measure" each measure is a family, with "all" there is one, ALL. A baseline
-    that was chosen for its score has every pair counted, since each might have come out as the one to be shown.
+    and those of further measures. Every job has many of the latter by default: in one family they would hide a
+    difference in the headline. With "measure" each measure is a family, with "all" there is one, ALL. A baseline that
+    was chosen for its score has every pair counted, since each might have come out as the one to be shown.
     """
     every = compare_pairs(outcomes, "run_id", seed, answers=answers)
     judged = outcomes.loc[outcomes["label"].notna(), "run_id"].unique()

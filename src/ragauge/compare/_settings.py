@@ -1,4 +1,4 @@
-"""What differs between runs, what they share, and what they are called; the finding that shows what differs."""
+"""Differences between runs, their common settings, and their names; the finding that shows the differences."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def common_settings(runs: Sequence[LoggedRun], params: pd.DataFrame) -> dict[str
 
 
 def heading_of(runs: Compared) -> str:
-    """What is compared, in a line."""
+    """The compared runs, in a line."""
     common = dict(runs.common)
     parts = [f"{group} {common[group]}" for group in GROUPS if group in common]
     others = [f"{key}={common[key]}" for key in ("n_tokens", "seed", "bootstrap") if key in common]

@@ -44,8 +44,8 @@ _MEASURES = {  # of a slice: its name, and that of the difference
 
 @dataclass(frozen=True)
 class Sliced:
-    """tables: the runs by slice (column run_id), and their differences from the baseline (`a` the run); None
-    where nobody asked, and where the runs have no slices in common. note: what to know of that.
+    """tables: the runs by slice (column run_id), and their differences from the baseline (`a` the run); None where
+    slices were not asked for, and where the runs have none in common. note: a sentence on that.
     """
 
     tables: SliceTables | None
@@ -58,7 +58,7 @@ class BySlice(ComparisonFinding):
     name = "slices"
 
     def compute(self, runs: Compared, found: Founds) -> Found | None:
-        """`Sliced`; None where there are no slices, and nobody asked."""
+        """`Sliced`; None where there are no slices, and none were asked for."""
         there = slicings(runs.outcomes)
         if not runs.slices:
             told = f"The runs have slices by {', '.join(there)}: --slices shows them."

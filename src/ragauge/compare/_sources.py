@@ -139,7 +139,7 @@ def check_alike(runs: Sequence[LoggedRun], across_datasets: bool) -> None:
 
 
 def measured_by(runs: Sequence[LoggedRun]) -> list[dict[str, str]]:
-    """What each run was measured by, as of `ragauge.contract.comparable`."""
+    """The measurement settings of each run, as in `ragauge.contract.comparable`."""
     return comparable.measured_by(
         [comparable.from_tags(run.tags) for run in runs],
         [run.tags for run in runs],

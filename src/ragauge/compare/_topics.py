@@ -1,4 +1,4 @@
-"""Topics of which runs differ from the baseline: those that differ most, and causes of failure that changed."""
+"""Topics whose outcome differs from the baseline: those that differ most, and causes of failure that changed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class DifferentTopics(ComparisonFinding):
         return Found({kind: most_different(runs, kind, len(runs.outcomes))[0] for kind in kinds})
 
     def show(self, runs: Compared, value: dict[str, pd.DataFrame], found: Founds) -> Shown:
-        """Of every kind the first few, each with the answers of both runs."""
+        """The first few topics of every kind, each with the answers of both runs."""
         return Shown([_most(runs, kind, rows) for kind, rows in value.items()] if runs.topics else [])
 
 
@@ -84,10 +84,10 @@ def most_different(runs: Compared, by: str, n: int) -> tuple[pd.DataFrame, int]:
     """The n topics that the baseline and another run disagree on most, and on how many they do at all.
 
     A topic comes once, with the run that is furthest off: [qid, query, run_id, ir_score, label, answer], and
-    the baseline's ir_score_base, label_base, answer_base. `by` is `ir_score` (the largest difference first)
-    or `class`: right against a hallucination, right against lack of information or an incomplete answer, a
-    hallucination against these, then the others that differ, each by the difference in IR score; a topic
-    without both verdicts is left out.
+    the baseline's ir_score_base, label_base, answer_base. `by` is `ir_score` (the largest difference first) or `class`.
+    The order of `class`: right against a hallucination, right against lack of information or an incomplete answer, a
+    hallucination against these, then the others that differ, each by the difference in IR score. A topic without both
+    verdicts is left out.
     """
     of_base = runs.outcomes["run_id"] == runs.baseline
     columns = ["qid", "query", "run_id", "ir_score", "label", "answer"]

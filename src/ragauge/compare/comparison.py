@@ -70,18 +70,18 @@ def compare(
 ) -> Comparison:
     """The comparison of the runs that the sources name.
 
-    A source is the id of an MLflow run of a job or of a sweep, or the beginning of one, or the folder of a
-    sweep or a job; a sweep stands for its finished jobs. Runs that are named one by one are all compared,
-    with the first of them unless `baseline` (an id, its beginning, or a run's name) says otherwise. Of a
-    sweep, or where `n_tokens` is given, the jobs of one budget are: by default the largest that all systems
-    have. The baseline of a sweep is the best IR score among these. n_boot and seed default to those of the
-    baseline's config. `slices` asks for the runs by slice of their topics. `family` says which tests Holm's
-    correction counts together: those of a "section" of the measures, of a "measure", or "all"; by default "all"
-    where the baseline's config has report.family=all, else "section".
+    A source is the id of an MLflow run of a job or of a sweep, or the beginning of one, or the folder of a sweep or a
+    job. A sweep stands for its finished jobs. Runs that are named one by one are all compared, with the first of them
+    unless `baseline` (an id, its beginning, or a run's name) says otherwise. In a sweep, or where `n_tokens` is given,
+    the jobs of one budget are compared: by default the largest that all systems have. The baseline of a sweep is the
+    best IR score among these. n_boot and seed default to those of the baseline's config. `slices` asks for the runs by
+    slice of their topics. `family` names the tests that Holm's correction counts together: those of a "section" of the
+    measures, of a "measure", or "all". The default is "all" where the baseline's config has report.family=all, else
+    "section".
 
-    Raises ConfigError and DataError for runs that are not there, not finished, or not to be compared: other
-    datasets (but for `across_datasets`, which pairs topics that have the same qid, question and truth), other
-    measures, topics that occur twice.
+    Raises ConfigError and DataError for runs that are not there, not finished, or not comparable: other datasets, other
+    measures, topics that occur twice. `across_datasets` allows other datasets and pairs topics that have the same qid,
+    question and truth.
     """
     found = _alike(sources, uri, across_datasets)
     runs = found.runs
@@ -117,7 +117,7 @@ def compare(
 
 
 def found_of(runs: Compared) -> Comparison:
-    """The runs with what the findings find about them; shown are the metrics that nobody has to ask for."""
+    """The runs with the findings about them, showing the default metrics."""
     values: dict[str, Any] = {}
     frames: dict[str, list[pd.DataFrame]] = {}
     for finding in comparison_findings():
@@ -130,7 +130,7 @@ def found_of(runs: Compared) -> Comparison:
 
 
 def sheet(comparison: Comparison, metrics: Sequence[str], n_topics: int) -> tables.Sheet:
-    """What findings show of the comparison with these metrics and so many topics of a kind."""
+    """The sheet of the comparison's findings with these metrics and at most `n_topics` topics of a kind."""
     c = replace(comparison, metrics=metrics, topics=n_topics)
     findings = [finding for finding in comparison_findings() if finding.name in c.found]
     shown: list[Shown] = [finding.show(c, c.found[finding.name], c.found) for finding in findings]
@@ -162,7 +162,7 @@ def latex(comparison: Comparison, metrics: Sequence[str]) -> str:
 
 
 def runs_csv(comparison: Comparison, metrics: Sequence[str]) -> str:
-    """A row per run: what differs, the metrics with their ends, and what findings say of each run.
+    """A row per run: its differences, the metrics with their ends, and the columns that findings add.
 
     Numbers in full precision; nothing where there is none.
     """
@@ -176,7 +176,7 @@ def runs_csv(comparison: Comparison, metrics: Sequence[str]) -> str:
 
 
 def topics_csv(comparison: Comparison) -> str:
-    """A row per compared run and topic: scores, classes and answers, and what findings say of each."""
+    """A row per compared run and topic: scores, classes and answers, and the columns that findings add."""
     c = comparison
     columns = ["qid", "query", "answer_reference", "ir_score", "label", "answer"]
     columns += [*(info.name for info in c.answer_measures), "ir_score_difference"]

@@ -122,9 +122,7 @@ def is_ranking(info: AnswerMeasureInfo) -> bool:
 
 
 def besides_rankings(infos: Iterable[AnswerMeasureInfo]) -> list[AnswerMeasureInfo]:
-    """The measures of answers and contexts: those of rankings, of which every job has several, are tables of
-    their own.
-    """
+    """The measures of answers and contexts. Those of rankings have their own tables, since every job has several."""
     return [info for info in infos if not is_ranking(info)]
 
 

@@ -1,6 +1,6 @@
 """Documents with a changed fact: copies of a document in which one fact is another, for one topic.
 
-They are documents of the corpus like others; their docno says of which topic and of which document they are.
+They are documents of the corpus like others; their docno names their topic and the document that they copy.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def require_flag(key: str, value: object) -> None:
 
 
 def require_text(key: str, value: object, what: str) -> None:
-    """Raises ConfigError unless the value is a string with more than white space; `what` says of what."""
+    """Raises ConfigError unless the value is a string with more than white space; `what` names it."""
     require(key, value, isinstance(value, str) and bool(value.strip()), what)
 
 

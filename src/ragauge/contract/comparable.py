@@ -38,7 +38,7 @@ def as_tag(found: Mapping[str, str]) -> dict[str, str]:
 
 
 def from_tags(tags: Mapping[str, str]) -> Any:
-    """What the tag of an MLflow run holds; None where it has none, or one that cannot be read."""
+    """The content of the tag of an MLflow run; None where it has none, or one that cannot be read."""
     try:
         return json.loads(tags.get(TAG, "null"))
     except ValueError:
@@ -48,11 +48,11 @@ def from_tags(tags: Mapping[str, str]) -> Any:
 def measured_by(
     recorded: Sequence[Any], choices: Sequence[Mapping[str, str]], settings: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, str]]:
-    """What each of several jobs was measured by: {name: text}, where equal texts mean the same.
+    """The measurement settings of each of several jobs: {name: text}, where equal texts mean the same.
 
-    The texts are the digests that the jobs recorded. Where those of one cannot be read (a tag that was edited
-    or removed), the texts of all are the option of each config group and its settings (`settings`: flat, as
-    `judge.mode`), less those that change no number, and answer measures are not told apart.
+    The texts are the digests that the jobs recorded. Where those of one cannot be read (a tag that was edited or
+    removed), all jobs use other texts: the option of each config group and its settings (`settings`: flat, as
+    `judge.mode`), less those that change no number. Answer measures are then not distinguished.
     """
     if all(_readable(found) for found in recorded):
         return [dict(found) for found in recorded]

@@ -1,4 +1,4 @@
-"""What this process works on: the folder of its job, and when its run of jobs began."""
+"""The current job of this process: its folder, and when its run of jobs began."""
 
 from __future__ import annotations
 

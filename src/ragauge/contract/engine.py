@@ -22,7 +22,7 @@ class Held(Protocol):
     """Workers that each hold a part of something, such as a shard of an index."""
 
     def ask(self, block: Any) -> list[Any]:
-        """What each of them makes of the block, in their order."""
+        """The output of each of them for the block, in their order."""
 
 
 class Engine(Protocol):

@@ -64,7 +64,7 @@ _FULL = ("database or disk is full", "(os error 28)", "(os error 122)")
 
 
 def full_disk(error: BaseException, *places: str | os.PathLike[str]) -> str | None:
-    """What to tell of an error that came from a full disk or quota; None for any other error.
+    """The message for an error that came from a full disk or quota; None for any other error.
 
     Names the file that could not be written where the error does, else the fullest of the places.
     """
@@ -92,7 +92,7 @@ _DATABASE_REFUSED = ("unable to open database file", "attempt to write a readonl
 def not_writable(
     error: BaseException, places: Mapping[str, str | os.PathLike[str]], database: Path | None = None
 ) -> str | None:
-    """What to tell of an error that came from a place that cannot be written; None for any other error.
+    """The message for an error that came from a place that cannot be written; None for any other error.
 
     places: folders by what chooses another one ("store=<folder> or RAGAUGE_STORE"). An error counts where
     its file is one of them, below one, or above one; that there is none counts where one of them cannot be
@@ -137,7 +137,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _free_bytes(place: str | os.PathLike[str]) -> float:
-    """Free bytes of the file system that holds the path, or would hold it; inf where nobody can tell."""
+    """Free bytes of the file system that holds the path, or would hold it; inf where unknown."""
     path = Path(place).absolute()
     try:
         return float(shutil.disk_usage(next(p for p in (path, *path.parents) if p.exists())).free)

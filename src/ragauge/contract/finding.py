@@ -1,8 +1,8 @@
-"""A finding: what a job, the jobs of a sweep, or runs side by side amount to in one respect, and how that is shown.
+"""A finding: one result about a job, the jobs of a sweep, or runs side by side, and how it is shown.
 
-A finding is one class with a name, a `compute` and a `show`. Terminal, HTML, CSV, Markdown and MLflow take
-what it gives and know no finding by name, so that a new one is a class and a line in a list: of a job or a sweep in
-`ragauge.findings.order`, of a comparison in `ragauge.compare._order`.
+A finding is one class with a name, a `compute` and a `show`. Terminal, HTML, CSV, Markdown and MLflow take its results
+and know no finding by name. So a new one is a class and a line in a list: for a job or a sweep in
+`ragauge.findings.order`, for a comparison in `ragauge.compare._order`.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Grid(Block):
 class Text(Block):
     """A paragraph; what stands between backticks is code. `tag` stands before it.
 
-    style: "" for running text, "small" for what explains a table, "note" for what limits the numbers.
+    style: "" for running text, "small" for the text that explains a table, "note" for limits of the numbers.
     """
 
     text: str
@@ -145,7 +145,7 @@ class Fold(Block):
 
 @dataclass(frozen=True)
 class Facts(Block):
-    """Terms, each with what is to be said of it."""
+    """Terms, each with its text."""
 
     rows: Sequence[tuple[str, Block | Sequence[Block]]]
 
@@ -192,7 +192,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Card:
-    """A number to see first: what it is, the number, and a line below."""
+    """A number to see first: its title, the number, and a line below."""
 
     title: str
     number: str
@@ -201,13 +201,13 @@ class Card:
 
 @dataclass(frozen=True)
 class Found:
-    """What a finding computed.
+    """The results of a finding.
 
-    value: for the findings after it, and for Python. metrics: of the MLflow run, each a finite number.
+    value: for the findings after it, and for Python. metrics: for the MLflow run, each a finite number.
     steps: charts over n_tokens, {metric: {n_tokens: value}}. days: charts over days, {metric: {YYYYMMDD:
     value}}. tables: CSV files by name. logged: tables of MLflow's viewer by name. files: other artifacts by
     their path in the run, each with what writes it there. model: a fitted predictor with an example of its
-    input, or the folder that holds one, kept with the run. record: what a job's `job.json` holds of it.
+    input, or the folder that holds one, kept with the run. record: its entry in a job's `job.json`.
     """
 
     value: Any = None
@@ -242,7 +242,7 @@ Founds = Mapping[str, Any]  # the value of every finding before, by name; one th
 
 
 class Finding:
-    """What is found out about comparable jobs.
+    """A finding about comparable jobs.
 
     name: unique; what later findings read it by. after: the name of the finding behind which one of a package
     is computed and shown; None: behind all but what was run. metrics: those that it may log into the sweep's MLflow
@@ -255,7 +255,7 @@ class Finding:
     metrics: ClassVar[Sequence[Metric | str]] = ()
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """What the jobs amount to; `found` holds the values of the findings before."""
+        """The results about the jobs; `found` holds the values of the findings before."""
         raise NotImplementedError
 
     def show(self, jobs: Jobs, value: Any, found: Founds) -> Shown:
@@ -267,16 +267,16 @@ After = Literal["scores", "answers", "verdicts", "all"]
 
 
 class JobFinding:
-    """What is found out about one job, and logged into its MLflow run.
+    """A finding about one job, logged into its MLflow run.
 
-    name: unique; what later findings read it by. after: what a finding needs. Those that need `scores` are
-    computed, logged and written before an LLM is asked; those that need `answers` or `verdicts` as soon as
-    these are there, the latter at the end of a sweep where its jobs are judged together; `all` is the end of
-    a job, with or without verdicts. metrics: those that it may log; a gate may name them, and `compare` shows those of
-    a package's finding.
+    name: unique; what later findings read it by. after: the output that a finding needs. Those that need `scores` are
+    computed, logged and written before an LLM is asked. Those that need `answers` or `verdicts` follow as soon as these
+    are there; verdicts come at the end of a sweep where its jobs are judged together. `all` is the end of a job, with
+    or without verdicts. metrics: those that it may log; a gate may name them, and `compare` shows those of a package's
+    finding.
 
-    Of what a finding shows, a job takes lines, notes and figures. Where two findings have a metric of one
-    name, that of the first counts.
+    A job shows the lines, notes and figures of a finding. Where two findings have a metric of one name, that of the
+    first counts.
     """
 
     group: ClassVar[str] = "ragauge.job_findings"
@@ -285,7 +285,7 @@ class JobFinding:
     metrics: ClassVar[Sequence[Metric | str]] = ()
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """What the job amounts to, None for nothing; `found` holds the values of the findings before."""
+        """The results about the job, None for nothing; `found` holds the values of the findings before."""
         raise NotImplementedError
 
     def needs(self, job: Job, answers: pd.DataFrame | None) -> list[pd.DataFrame]:
@@ -301,17 +301,17 @@ class JobFinding:
 
 
 class ComparisonFinding:
-    """What is found out about runs side by side, from the questions that MLflow holds of them.
+    """A finding about runs side by side, from the questions that MLflow holds of them.
 
-    name: unique. Of what it shows, a comparison takes notes and sections: their tables and paragraphs. Of what it
-    computed, its CSV files take two tables: `runs`, a row per run_id, and `topics`, a row per run_id and qid.
+    name: unique. A comparison shows its notes and sections: their tables and paragraphs. Its CSV files hold two of its
+        tables: `runs`, a row per run_id, and `topics`, a row per run_id and qid.
     """
 
     group: ClassVar[str] = "ragauge.comparison_findings"
     name: ClassVar[str]
 
     def compute(self, runs: Compared, found: Founds) -> Found | None:
-        """What the runs amount to, None for nothing; `found` holds the values of the findings before."""
+        """The results about the runs, None for nothing; `found` holds the values of the findings before."""
         raise NotImplementedError
 
     def show(self, runs: Compared, value: Any, found: Founds) -> Shown:

@@ -221,9 +221,9 @@ def content_digest(frame: pd.DataFrame) -> str:
 def digest_of(columns: Iterable[tuple[str, int, Iterable[pd.Series]]]) -> str:
     """`content_digest` of a frame that is given by column: name, number of rows, and the values in pieces.
 
-    Different texts, missing values and lists never give the same bytes: values stand between separators, and
-    in a text what could be taken for a separator, a missing value or a list is marked. Ordinary texts and
-    numbers are as they always were, so that what is stored under their digests is found.
+    Different texts, missing values and lists never give the same bytes: values stand between separators, and a text is
+    marked where it could be taken for a separator, a missing value or a list. Ordinary texts and numbers are as they
+    always were, so that what is stored under their digests is found.
     """
     sha = hashlib.sha256()
     for column, n_rows, pieces in columns:
@@ -275,8 +275,8 @@ BATCH_ROWS = 50_000  # of a batch, or of a row group, at most
 class Batches:
     """The rows of one frame, in order, as frames of some of them.
 
-    read: starts again from the first row at every call, and gives frames of the same columns and dtypes. Who
-        makes a Batches answers for keys that are unique over all of them.
+    read: starts again from the first row at every call, and gives frames of the same columns and dtypes. The maker of a
+        Batches sees to it that keys are unique over all of them.
     """
 
     read: Callable[[], Iterator[pd.DataFrame]]

@@ -1,10 +1,9 @@
-"""What identifies a component: its name, version, parameters and foreign code.
+"""The identity of a component: its name, version, parameters and foreign code.
 
-A component is a frozen dataclass whose fields are its config keys. Fields made with `runtime()` change how
-the work is done, not what comes out (paths, threads, batch sizes, retries); they stay out of the identity, as
-do those made with `later()` at their default.
-A component of ragauge says its name in the class variable `component` ("bm25"), so that its stored results
-are found again when the class moves to another module. A class without a name of its own is known by its
+A component is a frozen dataclass whose fields are its config keys. Fields made with `runtime()` change how the work is
+done, not its result (paths, threads, batch sizes, retries). They stay out of the identity, as do those made with
+`later()` at their default. A component of ragauge says its name in the class variable `component` ("bm25"), so that its
+stored results are found again when the class moves to another module. A class without a name of its own is known by its
 dotted path.
 """
 
@@ -37,7 +36,7 @@ def later(default: Any) -> Any:
 
 
 def identity(component: Any) -> dict[str, Any]:
-    """What can change the component's output, as JSON values: name, version, fields that count, and code.
+    """Everything that can change the component's output, as JSON values: name, version, fields that count, and code.
 
     A component that is no dataclass (one wrapped from another library) has its own `identity()` method.
     Raises TypeError where there is neither.

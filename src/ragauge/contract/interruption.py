@@ -1,7 +1,7 @@
 """How a process ends before its work is done: by Ctrl-C, by SIGTERM, or because its parent process is gone.
 
-SIGTERM is an exception in the main thread, as Ctrl-C is, so that MLflow runs are closed on the way out. A
-worker of a parallel sweep ends when the process that started it is gone: nobody is left to use its results.
+SIGTERM is an exception in the main thread, as Ctrl-C is, so that MLflow runs are closed on the way out. A worker of a
+parallel sweep ends when the process that started it is gone: its results would not be used.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def exit_code(error: KeyboardInterrupt) -> int:
 
 
 def reason(error: KeyboardInterrupt) -> str:
-    """What interrupted a command, in a word or two."""
+    """The cause that interrupted a command, in a word or two."""
     return "terminated by SIGTERM" if _by_sigterm(error) else "interrupted"
 
 
@@ -84,8 +84,7 @@ def tell(error: KeyboardInterrupt) -> int:
 def terminable() -> Iterator[None]:
     """While the block lasts, SIGTERM raises Terminated in the main thread; a second SIGTERM does nothing.
 
-    Elsewhere than in the main thread, and where SIGTERM is ignored or handled by somebody else, nothing is
-    changed.
+    Outside of the main thread, and where SIGTERM is ignored or has another handler, nothing is changed.
     """
     mine = threading.current_thread() is threading.main_thread()
     if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

@@ -1,4 +1,4 @@
-"""What findings are computed from: one job, the comparable finished jobs of a sweep, or runs side by side."""
+"""The input of findings: one job, the comparable finished jobs of a sweep, or runs side by side."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _SETTINGS = ("seed", "bootstrap", "estimate", "report")  # of the pooled estimat
 class Job(Protocol):
     """One job as its findings read it: what its stages make is made when it is first asked for.
 
-    record: name, n_tokens, seed, bootstrap, choices and the like, as `job.json` holds them. pipeline and cfg:
-    the stages and the config; a finding that reads frames, outcomes and the record alone knows neither.
+    record: the content of `job.json`, such as name, n_tokens, seed, bootstrap and choices. pipeline and cfg: the stages
+    and the config; a finding that reads frames, outcomes and the record alone knows neither.
     judged_again: where all jobs of a sweep were judged together, how stable the judge was there (metrics),
     and the verdicts that were asked for again on this job's answers.
     """
@@ -67,11 +67,11 @@ class Job(Protocol):
 
 @dataclass(frozen=True)
 class Jobs:
-    """What findings are computed from, read from memory, a sweep's folder or MLflow alike.
+    """The input of a sweep's findings, whether read from memory, a sweep's folder or MLflow.
 
-    records, failed: what the finished and the failed jobs left in `job.json`. outcomes: a row per job and
-    topic, with a column `system`: what the sweep varied but for n_tokens, so one line in a chart. group:
-    names these jobs where the sweep has others that are not comparable with them; "" where there are none.
+    records, failed: the `job.json` of the finished and of the failed jobs. outcomes: a row per job and topic, with a
+    column `system`: what the sweep varied but for n_tokens, so one line in a chart. group: names these jobs where the
+    sweep has others that are not comparable with them; "" where there are none.
     dataset: names the topics. means: by what they were measured; groups of equal `means` differ in their
     topics alone. siblings: the sweep's other groups.
     """
@@ -109,7 +109,7 @@ class Jobs:
 
     @property
     def lost(self) -> dict[str, str]:
-        """{system: error} of the systems of which no job finished."""
+        """{system: error} of the systems without a finished job."""
         finished = set(self.systems)
         lost = [r for r in self.failed if r.get("system", r["name"]) not in finished]
         return {r.get("system", r["name"]): str(r.get("error", "no error was recorded")) for r in lost}
@@ -153,14 +153,14 @@ class Compared:
     """Runs side by side as findings read them.
 
     outcomes: a row per compared run and topic [run_id, qid, query, answer, label, ir_score, ...,
-    ir_score_difference], the last to the baseline, NaN where that lacks the topic. names: of the runs,
-    {run_id: name}. baseline: a run_id. answer_measures: columns of the outcomes. n_tokens: the budget of the
-    compared runs, None where it differs. slices: whether runs are asked for by slice.
+    ir_score_difference], the last to the baseline, NaN where that lacks the topic. names: {run_id: name}. baseline: a
+    run_id. answer_measures: columns of the outcomes. n_tokens: the budget of the compared runs, None where it differs.
+    slices: whether runs are asked for by slice.
 
-    runs: a row per run: `run_id`, `run` (a name that no other has), `system` (the name but for the budget),
-    `n_tokens`, `compared` (whether it makes a pair), and every metric as it was logged, NaN where there is none;
-    those of the verdicts are NaN where a run has no verdict. params: the parameters that differ
-    [run_id x parameter], NaN where a run has none of that name; common: the components and settings that do not.
+    runs: a row per run: `run_id`, `run` (a name that no other has), `system` (the name but for the budget), `n_tokens`,
+    `compared` (whether it makes a pair), and every metric as it was logged. Metrics are NaN where a run has none; those
+    of the verdicts are NaN where it has no verdict. params: the parameters that differ [run_id x parameter], NaN where
+    a run has none of that name; common: the components and settings that do not.
     baseline_chosen: whether the baseline was taken for the best IR score. limits: sentences on what limits the
     comparison. package_metrics: those of findings that packages brought to the jobs. metrics, topics: which
     metrics, and how many topics of a kind, are shown. families: those of the baseline, but that Holm's correction
@@ -198,7 +198,7 @@ class Compared:
 
 
 def system_names(overrides: Sequence[Sequence[str]]) -> list[str]:
-    """What tells jobs apart but for n_tokens: the values of the overrides that differ between them."""
+    """The names that distinguish jobs but for n_tokens: the values of the overrides that differ between them."""
     chosen = [dict(o.split("=", 1) for o in job if "=" in o) for job in overrides]
     keys = list(dict.fromkeys(k for job in chosen for k in job if k != "n_tokens"))
     varied = [k for k in keys if len({job.get(k) for job in chosen}) > 1]
@@ -224,7 +224,7 @@ def systems_of(records: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def settings_of(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """What each system is made of, as far as the jobs differ: {system: {factor: option}}.
+    """The parts of each system, as far as the jobs differ: {system: {factor: option}}.
 
     A factor is a config group, or another overridden key (`chunker.size`); never n_tokens.
     """

@@ -1,4 +1,4 @@
-"""What is found by a name: components by `_target_`, what packages bring by entry points, names of a lazy package."""
+"""Loads by name: components by `_target_`, objects that packages bring by entry points, names of a lazy package."""
 
 from __future__ import annotations
 
@@ -21,14 +21,18 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+# Functions that Python gave `ragauge.run` and `ragauge.sweep` in the place of a component, by dotted path: `locate`
+# finds them though no other process could import them.
+GIVEN: dict[str, Callable[..., Any]] = {}
+
 
 def build(key: str, spec: Mapping[str, Any], offers: Mapping[str, Any]) -> Any:
-    """What the dotted path `_target_` makes, called with the spec's other keys (`_args_` by position).
+    """Calls the object at the dotted path `_target_` with the spec's other keys (`_args_` by position).
 
     Nested mappings with a `_target_` are built first, unless the spec says `_recursive_: false`; Hydra's
-    `_convert_` is passed over, since values are plain here. Of `offers` each call gets those that its
-    signature names and the spec does not set; a LangChain class that takes documents only through
-    `from_documents` is called there. ConfigError names the key that cannot be found or called.
+    `_convert_` is passed over, since values are plain here. Each call gets those of `offers` that its signature names
+    and the spec does not set. A LangChain class that takes documents only through `from_documents` is called there.
+    ConfigError names the key that cannot be found or called.
     """
     target = locate(key, spec.get("_target_"))
     if "documents" in offers and "documents" not in parameters(target):
@@ -63,6 +67,8 @@ def locate(key: str, path: object) -> Callable[..., Any]:
     """The class or function at a dotted path such as package.module.Class.method; ConfigError if none is."""
     if not isinstance(path, str) or "." not in path:
         raise ConfigError(f"{key}._target_={path!r}: must be the dotted path of a class or function")
+    if path in GIVEN:
+        return GIVEN[path]
     names = path.split(".")
     for cut in range(len(names) - 1, 0, -1):
         module = ".".join(names[:cut])
@@ -85,7 +91,7 @@ def locate(key: str, path: object) -> Callable[..., Any]:
 def class_of(key: str, path: object, kind: type[_T]) -> type[_T] | None:
     """The class at a dotted path where it is one of a kind; None for any other, and where there is none.
 
-    That there is none is told where it is built.
+    A missing class is an error later, where it is built.
     """
     try:
         found = locate(key, path)
@@ -132,7 +138,7 @@ def where(point: EntryPoint) -> str:
 
 
 def loaded(point: EntryPoint) -> Any:
-    """What an entry point names; ConfigError where it cannot be loaded."""
+    """The object that an entry point names; ConfigError where it cannot be loaded."""
     try:
         return point.load()
     except Exception as error:
@@ -142,7 +148,7 @@ def loaded(point: EntryPoint) -> Any:
 def findings_of(kind: type[_F], own: Iterable[type[_F]]) -> Iterator[_F]:
     """ragauge's own findings of a kind (of a sweep, a job, or runs side by side), then those of packages.
 
-    A job loads those of jobs alone. ConfigError for what is no such finding, and for a name that is there
+    A job loads those of jobs alone. ConfigError for an object that is no such finding, and for a name that is there
     already.
     """
     taken = set()

@@ -30,8 +30,8 @@ OF_VERDICTS = (
 class Metric:
     """Metrics that a finding may log.
 
-    names: as MLflow shows them. `a{,_lo,_hi}` stands for a, a_lo and a_hi, `*` for what only a job knows.
-    what: what they are, with their range or unit, and how they are estimated; "" where docs/method.md has a row.
+    names: as MLflow shows them. `a{,_lo,_hi}` stands for a, a_lo and a_hi, and `*` for a part that only a job knows.
+    what: their meaning, with range or unit, and how they are estimated; "" where docs/method.md has a row.
     checked_by: the row of benchmarks/VALIDITY.md that shows the interval. chart: whether they are charts, and no single
     value.
     """

@@ -1,4 +1,4 @@
-"""What a component may say of itself beside what it must do, and what holds of one that says nothing.
+"""Optional members of a component, beside those that it must have, and the defaults of one that lacks them.
 
 `offered(retriever, RetrieverOffers).takes_queries` is what the retriever says, or else the default that stands here. A
 component need not inherit from these classes: it has the member, or has not.
@@ -36,13 +36,13 @@ class _Offered:
 
 
 class PartOffers(Protocol):
-    """Of any component.
+    """Optional members of any component.
 
     kind: "recorded" of one whose work was done before, "none" of one that does nothing, and others.
-    component: what its results are stored under. uses: the shared models that it takes.
+    component: the name under which its results are stored. uses: the shared models that it takes.
     needs_chat: whether it cannot do without a chat model that the job shares.
-    top_k: of one that ranks, how many hits a topic has at most; 0 searches nothing, None is not known.
-    depth: of how many ranked texts a topic it looks at the best alone; None is all.
+    top_k: the most hits of a topic, for a component that ranks; 0 searches nothing, None is not known.
+    depth: the number of best-ranked texts of a topic that it looks at; None is all.
     counts: the names of what it counts with `Tools.count`, 0 where its output was stored. topic_counts: columns of
         its run that are counted by topic.
     """
@@ -58,7 +58,7 @@ class PartOffers(Protocol):
 
 
 class DatasetOffers(Protocol):
-    """Of the class of a dataset.
+    """Optional members of a dataset's class.
 
     run_job: the dotted path of the function that runs a job of it in the place of the stages. It is called with the
         job's config, folder and record, which it fills, and holds the job to its gates (`ragauge.experiment.gates`).
@@ -69,16 +69,16 @@ class DatasetOffers(Protocol):
 
 
 class RetrieverOffers(PartOffers, Protocol):
-    """Of a retriever, one that brings texts of its own included.
+    """Optional members of a retriever, one that brings its own texts included.
 
-    takes_queries: whether it searches for what a rewriter wrote. space: what a query of several is to it: "text",
-        "dense" or "lexical".
+    takes_queries: whether it searches for the queries that a rewriter wrote. space: how it searches for several queries
+        at once: "text", "dense" or "lexical".
     index_uses: the shared models that its index needs, which enter the key of the index; None is all of `uses`.
     indexes_batches: whether `build_index` takes the chunks in batches (`ragauge.contract.frames.Batches`), too.
     search_columns: the columns of the chunks that its transformer reads, which is given these and docno; None is
         all.
     per_budget: whether it brings other texts for other budgets: its topics then have the column n_tokens.
-    condition: of one that changes the evidence, to what; None of any other.
+    condition: the name of the condition to which it changes the evidence; None where it changes none.
     """
 
     takes_queries: bool = True
@@ -97,10 +97,10 @@ def used_by_index(retriever: Retriever) -> frozenset[str]:
 
 
 class GeneratorOffers(PartOffers, Protocol):
-    """Of an llm.
+    """Optional members of an llm.
 
     takes_context: whether it is given the job's contexts; a service may retrieve by itself. cite: whether it is to
-    cite the passages of its context by number. expected_tokens: of an answer, for estimates.
+    cite the passages of its context by number. expected_tokens: tokens of an answer, for estimates.
     """
 
     takes_context: bool = True
@@ -109,7 +109,7 @@ class GeneratorOffers(PartOffers, Protocol):
 
 
 class ChatOffers(Protocol):
-    """Of a chat model or a service: what it costs."""
+    """The price of a chat model or a service."""
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """US dollars of tokens; here 0."""
@@ -122,16 +122,16 @@ class ChatOffers(Protocol):
 
 
 class JudgeOffers(PartOffers, Protocol):
-    """Of a judge: whether it needs reference answers; a topic without one is then not judged."""
+    """Optional member of a judge: whether it needs reference answers; a topic without one is then not judged."""
 
     needs_reference: bool = True
 
 
 class MeasureOffers(PartOffers, Protocol):
-    """Of a measure of evidence.
+    """Optional members of a measure of evidence.
 
-    fold: what of spelling does not count. correct: "floor" takes off what unrelated text is given. threads: 0 takes
-    a thread for every core.
+    fold: the differences of spelling that do not count. correct: "floor" takes off what unrelated text is given.
+    threads: 0 takes a thread for every core.
     """
 
     fold: tuple[str, ...] = ()
@@ -140,11 +140,11 @@ class MeasureOffers(PartOffers, Protocol):
 
 
 class AnswerMeasureOffers(PartOffers, Protocol):
-    """Of an answer measure.
+    """Optional members of an answer measure.
 
     infos: how its values are shown, in the place of `info`, of one with several.
-    needs: what a job has to have (`ragauge.contract.protocols.Needed`): without it the job ends before any work, or,
-        of one that is `optional`, has not this measure.
+    needs: the parts that a job must have (`ragauge.contract.protocols.Needed`). Where one lacks, the job ends before
+        any work; a measure that is `optional` is left out instead.
     sees_longest: whether `measure_passages` is given what stands in the longest context that the job lays out.
     job_metrics: the names of what `MeasuresJob.of_job` gives.
     repeat: how many topics are measured once more. may_lack_claims: whether an answer may hold no claim to measure.
@@ -163,12 +163,13 @@ class AnswerMeasureOffers(PartOffers, Protocol):
 
 
 class EmbedderOffers(Protocol):
-    """Of an embedder: whether it gives a text the same vector as passage and as query."""
+    """Optional member of an embedder: whether it gives a text the same vector as passage and as query."""
 
     symmetric: bool = True
 
 
 class TokenizerOffers(Protocol):
-    """Of a tokenizer: how the tokens of joined texts follow from those of each (`ragauge.texts.tokenizers`)."""
+    """Optional member of a tokenizer: how the tokens of joined texts follow from those of each
+    (`ragauge.texts.tokenizers`)."""
 
     stitching: Literal["free", "space", "joined"] = "joined"

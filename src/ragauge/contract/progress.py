@@ -1,8 +1,8 @@
 """How far work has come: a bar on a terminal, lines of the log anywhere else.
 
-Nothing is told of work that takes less than a second. Where standard error is no terminal, the log gets a
-line with what is to be done, a line every 30 seconds with what is done and the time left, and one at the end
-of what took that long.
+Work that takes less than a second shows nothing. Where standard error is no terminal, the log gets lines instead: one
+at the start with the amount of work, one every 30 seconds with the work done and the time left, and one at the end of
+work that took that long.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Progress(Protocol):
         """So many are to be done, so many of them are done already; the time counts from here."""
 
     def set_postfix_str(self, s: str = "", refresh: bool = True) -> None:
-        """What stands behind the count, such as the loss."""
+        """The text behind the count, such as the loss."""
 
     def write(self, s: str, file: TextIO | None = None) -> None:
         """Prints a line on standard output, or into `file`; no bar is in its way."""
@@ -47,10 +47,10 @@ class Progress(Protocol):
 
 
 def progress(total: int | None, what: str, unit: str = "step") -> Progress:
-    """What tells how far the work is that `what` names: a bar on a terminal, else lines of the log.
+    """Shows how far the work named `what` is: a bar on a terminal, else lines of the log.
 
-    total: how many `unit`s (a singular) there are to do; None is not known. An empty unit is work that nobody
-    counts, of which `what` says all, such as "chunking 1,890 documents".
+    total: how many `unit`s (a singular) there are to do; None is not known. An empty unit is work without a count,
+        which `what` describes alone, such as "chunking 1,890 documents".
     """
     if not _watched():
         return _TELLER.open(total, what, unit)
@@ -62,7 +62,7 @@ def progress(total: int | None, what: str, unit: str = "step") -> Progress:
 
 
 def working(what: str) -> Progress:
-    """`progress` of work that nobody counts; what is told inside of it stands for it."""
+    """`progress` of work without a count; progress reported inside of it stands for it."""
     return progress(None, what, "")
 
 
@@ -86,7 +86,7 @@ def _watched() -> bool:
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]
-    """A bar of tqdm that can begin anew."""
+    """A bar of tqdm that can begin again."""
 
     ended: Callable[[], None] | None = None
 
@@ -140,7 +140,7 @@ class _Lines:
         return f"{self.what}: {self._units(left)}" if self.unit and left is not None else self.what
 
     def so_far(self, now: float) -> str:
-        """What is done, in what time, and about how much longer it takes."""
+        """The work done, its time, and about how much longer the rest takes."""
         spent = now - self.began
         parts = [f"{duration(spent)} so far"]
         if self.unit:
@@ -151,7 +151,7 @@ class _Lines:
         return f"{self.what}: {', '.join(parts)}"
 
     def end(self, now: float) -> str:
-        """What was done, and what it took."""
+        """The work done, and the time it took."""
         done = f"{self._units(self.n - self.first)} in" if self.unit else "done in"
         postfix = f", {self.postfix}" if self.postfix else ""
         return f"{self.what}: {done} {duration(now - self.began)}{postfix}"
@@ -184,7 +184,7 @@ class Teller:
         self.forget()
 
     def forget(self) -> None:
-        """Begins anew, as a forked process does."""
+        """Begins again, as a forked process does."""
         self._lock = threading.RLock()
         self._open: list[_Lines] = []
         self._bars: list[_Bar] = []

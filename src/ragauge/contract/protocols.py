@@ -1,4 +1,4 @@
-"""What each kind of component must do, and the tools that it is handed.
+"""The duties of each kind of component, and the tools that it is handed.
 
 A component that uses a shared model says so in `uses`. The model's identity then enters the key of what the
 component makes, and the component gets this model and no other.
@@ -26,8 +26,8 @@ ASKED = ("chat", "service")  # kinds of `llm` that are asked for every answer, w
 class Dataset:
     """Documents, topics and evidence of one collection (frames `docs`, `topics`, `evidence`).
 
-    What a topic may lack, and have beside, is in `ragauge.contract.topics`. `skipped` says which rows were
-    dropped and why, where the source was told to drop bad rows. Documents that may be too many for memory
+    The values that a topic may lack, and its optional columns, are in `ragauge.contract.topics`. `skipped` lists the
+    rows that were dropped, with reasons, where the source drops bad rows. Documents that may be too many for memory
     come in batches.
     """
 
@@ -59,8 +59,8 @@ class Workplace(Protocol):
 class FreshWorkplace:
     """A workplace in which nothing is known yet, for measuring how long work takes.
 
-    Calls of chat models go into the ledger at `ledger_root` if they have none of their own, so that what they
-    cost counts; the salt tells them from the same requests of before, whose replies would answer at once.
+    Calls of chat models without their own ledger go into the one at `ledger_root`, so that their cost counts. The salt
+    makes them differ from the same requests of before, whose replies would answer at once.
     """
 
     root: Path
@@ -96,10 +96,10 @@ CUT = "cut at the token limit"  # the error of a reply whose text is not whole
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back for one request: text, or None and the error.
+    """The reply to one request: text, or None and the error.
 
     calls: how often the server was asked and charged for it, or may have, the calls without an answer too.
-    usage_unknown: of how many of them the tokens are not known; their cost is the most they can cost.
+    usage_unknown: the number of them whose tokens are not known; their cost is the most they can cost.
     """
 
     text: str | None
@@ -119,7 +119,7 @@ Reader = Callable[[Reply], object]
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """An LLM that can be asked: what `llm=ollama` and the like provide to other components."""
+    """An LLM that can be asked: `llm=ollama` and others provide it to other components."""
 
     def ask(
         self, prompts: Sequence[str], store: Workplace, what: str, *, readers: Sequence[Reader] = ()
@@ -133,7 +133,7 @@ class ChatModel(Protocol):
 
 @runtime_checkable
 class BringsChat(Protocol):
-    """A component that asks somebody of its own: as `tools.chat` it gets this, not the job's chat model."""
+    """A component with its own chat model: `tools.chat` is then this, not the job's chat model."""
 
     own_chat: Any
 
@@ -142,8 +142,8 @@ class BringsChat(Protocol):
 class Tools:
     """The shared models of a job, handed to the components that say they use them.
 
-    counted: what components count of their work, such as pairs scored; these are metrics of the job. One that
-    counts says the names in a class variable `counts`: they are 0 where its output was in the store.
+    counted: the counts that components report of their work, such as pairs scored; these are metrics of the job. One
+    that counts says the names in a class variable `counts`: they are 0 where its output was in the store.
     engine: where work on many rows is done.
     """
 
@@ -159,7 +159,7 @@ class Tools:
         self.counted[name] = self.counted.get(name, 0) + n
 
     def limited_to(self, uses: frozenset[str], who: str) -> Tools:
-        """The same tools, of which only the shared models in `uses` may be taken.
+        """The same tools, limited to the shared models in `uses`.
 
         TypeError, which names `who`, for a name that is no shared model, and where another one is taken:
         what a component makes would then depend on something that its key does not hold.
@@ -197,7 +197,7 @@ class Chunker(Protocol):
 
 
 class Retriever(Protocol):
-    """Config group `retriever`; what it may say of itself is in `ragauge.contract.offers.RetrieverOffers`.
+    """Config group `retriever`; optional members are in `ragauge.contract.offers.RetrieverOffers`.
 
     It is given all chunks as one frame, unless it says otherwise.
     """
@@ -207,7 +207,7 @@ class Retriever(Protocol):
     reorder_after_cut: bool  # long-context reorder of what fits the budget
 
     def index_identity(self) -> Mapping[str, Any]:
-        """What can change the index; equal for retrievers that share one."""
+        """Everything that can change the index; equal for retrievers that share one."""
 
     def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
         """Writes the index of the chunks into an empty folder."""
@@ -237,9 +237,9 @@ class Rewriter(Protocol):
 
     kind: "none" where the questions themselves are searched; the stage is then left out.
     feedback: whether it looks at what the retriever finds for the question itself.
-    union, rrf_constant: how the ranked lists of a topic's searches become one. `rrf` orders by the sum over
-        lists of 1 / (rrf_constant + rank + 1), `first_seen` takes all hits of the first list in order, then
-        the new ones of the second, and so on.
+    union, rrf_constant: how the ranked lists of a topic's searches become one. `rrf` orders by the sum over lists of 1
+        / (rrf_constant + rank + 1). `first_seen` takes all hits of the first list in order, then the new ones of the
+        second, and so on.
     """
 
     kind: ClassVar[str]
@@ -268,7 +268,7 @@ class ReadsFiles(Protocol):
 
 @runtime_checkable
 class SeesEvidence(Protocol):
-    """A retriever that is told the answers' evidence: an oracle, or noise mixed with what is needed."""
+    """A retriever that gets the answers' evidence: an oracle, or noise mixed with the evidence."""
 
     def rank_with_evidence(
         self, topics: pd.DataFrame, evidence: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools
@@ -465,10 +465,10 @@ class AnswerMeasureInfo:
     direction: which values are better. unit: "share" in [0, 1], shown in per cent, "ratio" in [0, 1], shown
         as a number, "signed" in [-1, 1], or "score", of any size.
     section: the section of the report that it stands in.
-    of: what it is a property of: the "answer", the "context" that the LLM is given, or the "ranking" that
-        this is taken from, which are known before an LLM is asked for the answer; or the judge's "verdict".
+    of: the object that it is a property of. The "answer", the "context" that the LLM gets, and the "ranking" that this
+        is taken from; the latter two are known before an LLM is asked for the answer. Or the judge's "verdict".
     on_terminal: whether the leaderboard on the terminal shows it, too.
-    limit: of a mean above it `beyond` is told, a sentence in which {share} is the mean in per cent.
+    limit: a mean above it prints `beyond`, a sentence in which {share} is the mean in per cent.
     """
 
     name: str
@@ -503,10 +503,10 @@ class Monitored(Protocol):
         """The fields that end the window of a config at `now` (seconds since 1970), so that it stays."""
 
     def window_metrics(self, topics: pd.DataFrame) -> dict[str, float]:
-        """What a job logs of the window."""
+        """The metrics that a job logs of the window."""
 
     def window_warnings(self, metrics: Mapping[str, float]) -> list[str]:
-        """What a reader of these must know, a sentence each."""
+        """Warnings for a reader of these metrics, a sentence each."""
 
     def has_answers_of(self, llm: Any) -> bool:
         """Whether what this llm answers are the answers of the traces."""
@@ -524,7 +524,7 @@ Needed = Literal["references", "evidence", "contexts", "answers", "citations", "
 class AnswerMeasure(Protocol):
     """One of the list `answers`: what an answer is worth beside its judge class.
 
-    What it may say of itself, such as what a job `needs` to have, is in
+    Optional members, such as the parts that a job `needs` to have, are in
     `ragauge.contract.offers.AnswerMeasureOffers`.
     """
 
@@ -601,8 +601,8 @@ class VariesContexts(Protocol):
     """An answer measure for which the llm answers from other contexts than the job's: one text alone, say.
 
     It is asked in place of `measure`. varies: whether these are made of the texts of the "ranking" or of the
-    passages of the "context". judged: whether the judge says what the answers from them are worth. calls:
-    what the metrics of these calls begin with, such as erag_.
+    passages of the "context". judged: whether the judge says what the answers from them are worth. calls: the prefix of
+    the metrics of these calls, such as erag_.
     """
 
     varies: ClassVar[Literal["ranking", "context"]]
@@ -613,7 +613,7 @@ class VariesContexts(Protocol):
         """Whether `measure_varied` gets verdicts."""
 
     def vary(self, topics: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools) -> pd.DataFrame:
-        """What is to be answered from: [qid, n_tokens, variant, text], each variant once a topic.
+        """The contexts to answer from: [qid, n_tokens, variant, text], each variant once a topic.
 
         passages: frame `used_passages`, or of a ranking [qid, rank, docno, text]. `tools` has the tokenizer
         alone.
@@ -721,7 +721,7 @@ class AsksForAnswers(Protocol):
         """A row per prompt: [key, known, exact, prompt_tokens, completion_tokens, cost_usd]."""
 
     def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Workplace) -> pd.DataFrame:
-        """Frame `answers` of what was answered before, missing elsewhere; nobody is asked."""
+        """Frame `answers` of the answers known already, missing elsewhere; asks no LLM."""
 
 
 @runtime_checkable
@@ -734,7 +734,7 @@ class TellsNeeds(Protocol):
 
 @runtime_checkable
 class KnowsReplies(Protocol):
-    """A chat model that can tell what it replied before, without a call."""
+    """A chat model that can look up its earlier replies, without a call."""
 
     def known(self, prompts: Sequence[str], store: Workplace, *, readers: Sequence[Reader] = ()) -> list[Reply | None]:
         """The kept reply of every prompt, None where `ask` would ask."""
@@ -745,12 +745,12 @@ class Serves(Protocol):
     """A component whose server may say what it serves, which then is part of the key of what it makes."""
 
     def served(self, store: Workplace) -> dict[str, Any]:
-        """What identifies the weights behind a model's name, as JSON values; {} where nobody says."""
+        """The identity of the weights behind a model's name, as JSON values; {} where it is unknown."""
 
 
 @runtime_checkable
 class Describes(Protocol):
-    """A component that says of itself how it does its work, for the tags of an MLflow run."""
+    """A component that describes how it does its work, for the tags of an MLflow run."""
 
     def describe(self, tools: Tools) -> Mapping[str, str]:
         """Tags by name, without the group's."""

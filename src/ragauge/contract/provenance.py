@@ -1,4 +1,4 @@
-"""Who ran what code, on what machine and with which packages."""
+"""Provenance of a run: user, code, machine and packages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def machine() -> str:
 
 @lru_cache(maxsize=1)
 def hardware() -> dict[str, str | int]:
-    """What decides how fast this machine is: its name, processor and number of cores."""
+    """The facts that decide how fast this machine is: its name, processor and number of cores."""
     processor = platform.processor() or platform.machine()
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -43,7 +43,7 @@ def hardware() -> dict[str, str | int]:
 
 @lru_cache(maxsize=1)
 def origin_tags() -> dict[str, str]:
-    """Who ran what code: MLflow's own tags, which its UI shows, and ragauge's."""
+    """User and code of a run: MLflow's own tags, which its UI shows, and ragauge's."""
     from ragauge.contract import __version__
 
     commit = _git("rev-parse", "HEAD")
@@ -79,7 +79,7 @@ def installed_packages() -> dict[str, str]:
 
 
 def packages_text() -> str:
-    """What is installed, as a requirements file; Python and the platform are comments in it."""
+    """The installed packages, as a requirements file; Python and the platform are comments in it."""
     return "".join(
         f"# {name} {version}\n" if name in ("python", "platform") else f"{name}=={version}\n"
         for name, version in installed_packages().items()
@@ -114,7 +114,7 @@ def process_tags() -> dict[str, str]:
 def process_gone(tags: Mapping[str, str]) -> bool:
     """True if the process with these `process_tags` ran on this machine and is known to have ended.
 
-    False where that cannot be told: on another machine, and for a process of another container.
+    False where that is unknown: on another machine, and for a process of another container.
     """
     if tags.get("ragauge.host") != machine():
         return False
@@ -154,7 +154,7 @@ def process_mark(pid: int) -> str:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process of this machine is there and has not ended (as one has that nobody waited for)."""
+    """Whether a process of this machine exists and has not ended (a zombie has)."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -25,7 +25,7 @@ _ATTEMPT = ".attempt"  # in a sweep's folder: which attempt at the sweep is the 
 
 
 def begin_attempt(sweep: Path) -> None:
-    """Notes in a sweep's folder that its jobs are run anew: what earlier attempts left there is superseded."""
+    """Notes in a sweep's folder that its jobs run again: their results replace those of earlier attempts."""
     with suppress(OSError):  # the jobs say why nothing can be written there
         sweep.mkdir(parents=True, exist_ok=True)
         (sweep / _ATTEMPT).write_text(uuid.uuid4().hex, encoding="utf-8")
@@ -38,7 +38,7 @@ def attempt_of(sweep: Path) -> str | None:
 
 
 def read_records(folder: Path) -> list[dict[str, Any]]:
-    """What the jobs in a sweep's folder left in `job.json`, by number; of a job's own folder that job alone.
+    """The `job.json` of every job in a sweep's folder, by number; in a job's own folder of that job alone.
 
     `folder` of each is where it lies. Jobs of earlier attempts at the sweep are left out.
     """

@@ -1,9 +1,8 @@
 """API keys and passwords kept out of what is written: configs, records, tags, addresses, logs and errors.
 
-A secret is known in three ways: by the name it stands under, by its form
-(`ragauge.contract.secret_patterns`), and by its value, where that is in the environment under a secret name
-or was remembered from the job's config. What is measured (corpora, questions, contexts, answers, verdicts)
-never passes through here, but for `mask_echo` of what a server answered.
+A secret is known in three ways: by its name, by its form (`ragauge.contract.secret_patterns`), and by its value. A
+value is known if it is in the environment under a secret name, or was remembered from the job's config. Measured texts
+(corpora, questions, contexts, answers, verdicts) never pass through here, except for `mask_echo` of a server's answer.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def redacted_beginning(text: str, most: int) -> str:
 
 
 def mask_echo(text: str) -> str:
-    """What a server answered, with *** for every secret of this process's configs that it repeats.
+    """A server's answer, with *** for every secret of this process's configs that it repeats.
 
     Only exact values are masked, and none that is a word: what is measured stays as it is otherwise.
     """
@@ -137,7 +136,7 @@ def redact_config(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def secret_in(value: Any, where: str) -> str | None:
-    """What is wrong with a config that holds a secret in clear, naming the first; None where none does."""
+    """The error message for a config that holds a secret in clear, naming the first; None if it holds none."""
     if not isinstance(value, Mapping):
         if redact_tree(value, sure=True) == value:
             return None
@@ -236,7 +235,7 @@ def _as_written(values: set[str]) -> list[str]:
 
 
 def _masked_pieces(text: str) -> list[str]:
-    """What redaction takes out of a text: the pieces between those that it leaves."""
+    """The pieces that redaction takes out of a text: those between the pieces that it leaves."""
     masked = redact(text)
     if masked == text:
         return []
@@ -277,7 +276,7 @@ def _redact_value(value: str, name: str, secret: bool, sure: bool) -> str:
 
 
 def _mask_all(value: str) -> str:
-    """*** for a secret; one that only interpolations hold stays, but for what they default to."""
+    """*** for a secret; a value made of interpolations alone stays, except for their defaults."""
     if "${" not in value:
         return MASK
     rest = _INTERPOLATION.sub("", value)

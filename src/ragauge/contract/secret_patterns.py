@@ -214,7 +214,7 @@ def _mask_address(match: re.Match[str]) -> str:
 
 
 def _mask_scheme(match: re.Match[str]) -> str:
-    """Bearer, Basic and the like with what follows, unless that is a word of a sentence."""
+    """Masks the text after a scheme such as Bearer or Basic, unless that is a word of a sentence."""
     scheme, space, value = match.groups()
     if "\x00" in value or value.startswith(MASK):
         return match.group()

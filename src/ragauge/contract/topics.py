@@ -1,4 +1,4 @@
-"""What a topic may have beside its question, what it may lack, and what is asked about its answers."""
+"""The optional columns of a topic, and the values that it may lack; and which of its answers are judged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RESERVED = frozenset(
 
 
 def attributes_of(topics: pd.DataFrame) -> list[str]:
-    """The columns by which topics can be told apart: all that the data model does not name, in their order.
+    """The columns by which topics can be grouped: all that the data model does not name, in their order.
 
     A value is a text or a number, and may be missing.
     """

@@ -27,8 +27,8 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 def visible(value: object, one_line: bool = False) -> str:
     """The text with control characters as symbols (␀, ␛) and bidirectional controls by name (⟦U+202E⟧).
 
-    Tabs and line ends stay; with `one_line` they and runs of spaces become one space. Lone surrogates, which
-    have no UTF-8, become ⟦U+D800⟧ and the like.
+    Tabs and line ends stay; with `one_line` they and runs of spaces become one space. Lone surrogates, which have no
+    UTF-8, become names such as ⟦U+D800⟧.
     """
     text = str(value)
     if one_line:

@@ -32,7 +32,7 @@ class CsvDataset(FileSource):
     absent as long as it has its default name; without `qid_column` a topic's qid is its row number, from 1.
     `answer_column` and `evidence_column` may be None, and their cells empty: such topics have no reference
     answer, or no evidence. `separator` stands between cells; `encoding` is that of both files.
-    `attribute_columns` are the columns by which topics are told apart.
+    `attribute_columns` are the columns by which topics can be grouped.
     """
 
     component: ClassVar[str] = "csv"

@@ -1,4 +1,4 @@
-"""What stands under a key of a row, of the kind that it must be."""
+"""The value under a key of a row, of the kind that it must be."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Attribute = str | float | int | bool | None
 
 
 class BadRow(Exception):
-    """What is wrong with the row at hand; of: the part of it that is wrong, such as `query`."""
+    """The error of the row at hand; of: the part of it that is wrong, such as `query`."""
 
     def __init__(self, what: str, of: str | None = None) -> None:
         super().__init__(what)
@@ -40,7 +40,7 @@ def valid_string(value: Any, what: str) -> str:
 
 
 def not_utf8(byte: int) -> str:
-    """What is wrong with a text that this byte stands in, and what helps."""
+    """The error of a text that holds this byte, and the remedy."""
     return f"not UTF-8: it holds the byte 0x{byte:02x}; save the file as UTF-8"
 
 

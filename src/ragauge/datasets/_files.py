@@ -148,7 +148,7 @@ def begins_list(file: Path) -> bool:
 
 
 def json_value(file: Path) -> Any:
-    """What a JSON file holds; DataError where it is none."""
+    """The content of a JSON file; DataError where it is none."""
     data, most = bytearray(), longest(file)
     for line in every_line(file):
         data += line
@@ -178,7 +178,7 @@ def rows(file: Path) -> Iterator[tuple[str, Any]]:
     """Where each row stands, and the row: a JSON value, or a line of JSON as bytes.
 
     The file is Parquet by its name (rows from 1), else a JSON list where it begins with `[` (rows from 0),
-    else JSON Lines (lines from 1). DataError where it cannot be read as what it is.
+    else JSON Lines (lines from 1). DataError where it cannot be read as that format.
     """
     if file.suffix == ".parquet":
         yield from parquet_rows(file)
@@ -238,8 +238,8 @@ def csv_rows(
 ) -> Iterator[tuple[int, list[str], list[str]]]:
     """Number (from 1, without header and empty lines), header and cells of each row of a CSV file.
 
-    check: what raises DataError for a bad header. DataError for a file that is no CSV, and, with the advice,
-    where the header is one cell that another separator would divide.
+    check: raises DataError for a bad header. DataError for a file that is no CSV, and, with the advice, where the
+    header is one cell that another separator would divide.
     """
     csv.field_size_limit(_FIELD_LIMIT)
     encoding = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding

@@ -136,7 +136,7 @@ class Gatherer:
             raise DataError(f"{source}: no {what} in it{dropped}")
 
     def note(self, what: str) -> None:
-        """Counts and tells what was left out, whatever `on_error` says."""
+        """Counts and reports a part that was left out, whatever `on_error` says."""
         self._skipped.append(what)
 
     def add_document(self, docno: str, title: str, text: str, *, keep: bool = True) -> None:
@@ -161,7 +161,7 @@ class Gatherer:
         unanswerable: bool = False,
         wrong_answers: Sequence[str] = (),
     ) -> None:
-        """One topic, of which repeated evidence parts count once.
+        """Adds one topic; repeated evidence parts count once.
 
         answer: the reference answer, or all of them, the one to be shown first; None or [] where none is
             known. evidence: docno (or None), text (or None where the document alone is known) and relevance
@@ -207,7 +207,7 @@ class Gatherer:
         return [(docno, text, grade) for (docno, text), grade in found.items()]
 
     def dataset(self, docs_file: Path | str | None, topics_file: Path | str, docs: Batches | None = None) -> Dataset:
-        """What was gathered; DataError where no topic is left, or no document.
+        """The gathered dataset; DataError where no topic is left, or no document.
 
         docs_file is None of a collection that need not have documents: texts come with what was retrieved.
         docs: the documents in batches, where not all of their texts were kept.
@@ -349,8 +349,8 @@ def identifier(name: str) -> str:
 class Rows(Generic[T]):
     """The rows of one source, such as a file.
 
-    source: what errors about all of them name. read: where each row stands and the row as it is, from the
-        first at every call. parse: what the row says, or BadRow. columns: as in `Gatherer.row`.
+    source: its name in errors about all rows. read: where each row stands and the row as it is, from the first at every
+        call. parse: the value of a row, or BadRow. columns: as in `Gatherer.row`.
     """
 
     source: str

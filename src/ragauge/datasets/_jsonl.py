@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,16 +13,17 @@ import pandas as pd
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import flag, is_attribute, listed_or_none, string, valid_string
-from ragauge.datasets._files import existing_file, json_rows, parse_json
+from ragauge.datasets._files import csv_rows, existing_file, json_rows, named_cells, parse_json
 from ragauge.datasets._gather import FileSource, Gatherer, Part
 
 _KEYS = ("qid", "query", "answer", "answers", "unanswerable", "evidence", "wrong_answers")
+_FLAGS = {"true": True, "false": False}  # cells of `unanswerable`
 _SAMPLE = Path(__file__).parent / "sample"
 
 
 @dataclass(frozen=True)
 class JsonlDataset(FileSource):
-    """A collection from a corpus file (`docs`) and a question file (`topics`), one JSON object a line."""
+    """A collection from a corpus in JSON Lines (`docs`) and questions in JSON Lines or CSV (`topics`)."""
 
     component: ClassVar[str] = "jsonl"
     version: ClassVar[int] = 2
@@ -84,12 +86,12 @@ def _add_documents(gather: Gatherer, file: Path) -> None:
 
 
 def add_topics(gather: Gatherer, file: Path) -> None:
-    """Adds the topics of a question file, up to the limit."""
-    for where, line in json_rows(file):
+    """Adds the topics of a question file, JSON Lines or CSV, up to the limit."""
+    for where, line in _table(file) if file.suffix.lower() == ".csv" else json_rows(file):
         if gather.full:
             break
         with gather.row(where) as at:
-            row = parse_json(line)
+            row = line() if callable(line) else parse_json(line)
             at.qid = qid = string(row, "qid")
             parts = [_evidence_part(part) for part in listed_or_none(row, "evidence")]
             gather.add_topic(
@@ -103,6 +105,22 @@ def add_topics(gather: Gatherer, file: Path) -> None:
                     valid_string(one, "an answer in 'wrong_answers'") for one in listed_or_none(row, "wrong_answers")
                 ],
             )
+
+
+def _table(file: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+    """Where each row of a CSV file of topics stands, and what reads it; an empty cell is absent."""
+    for number, header, cells in csv_rows(file):
+        yield f"{file}, row {number}", partial(_table_row, header, cells, number)
+
+
+def _table_row(header: Sequence[str], cells: Sequence[str], number: int) -> dict[str, Any]:
+    row: dict[str, Any] = {name: cell for name, cell in named_cells(header, cells).items() if cell.strip()}
+    row = {"qid": str(number), "query": row.pop("question", None), **row}
+    lists: dict[str, Any] = {
+        key: row[key].split(" | ") for key in ("evidence", "answers", "wrong_answers") if key in row
+    }
+    marks: dict[str, Any] = {key: _FLAGS.get(row[key].lower(), row[key]) for key in ("unanswerable",) if key in row}
+    return {**row, **lists, **marks}
 
 
 def _answers(row: Mapping[str, Any]) -> list[str]:

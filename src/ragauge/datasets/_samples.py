@@ -77,7 +77,7 @@ class SamplesDataset(FileSource):
 
 @dataclass
 class _Sample:
-    """What the rows of one question say of it."""
+    """The sample from the rows of one question."""
 
     where: str
     question: str

@@ -21,10 +21,10 @@ _WHICH = ("n_tokens", *GROUPS)
 def read_human_labels(path: Path) -> pd.DataFrame:
     """A CSV file of human labels: qid, what was said, and any of n_tokens and the config groups.
 
-    What was said is a class (label, 1..5), or 1 or 0 in columns named as the questions of a trained judge
-    (`ragauge.contract.topics`), or both; where there are such columns, an empty cell is one that
-    nobody filled. All columns but n_tokens, label (Int64) and the questions (float64) are str. Raises
-    ConfigError where there is no such file, DataError naming file, line and column of what is wrong.
+    A label is a class (label, 1..5), or 1 or 0 in columns named as the questions of a trained judge
+    (`ragauge.contract.topics`), or both. Where there are such columns, an empty cell has no label. All columns but
+    n_tokens, label (Int64) and the questions (float64) are str. Raises ConfigError where there is no such file,
+    DataError naming file, line and column of what is wrong.
     """
     if not path.is_file():
         raise ConfigError(f"human_labels: no file {path}")
@@ -54,12 +54,12 @@ def read_human_labels(path: Path) -> pd.DataFrame:
 
 
 def with_human_labels(outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The outcomes of one job with what people said of its answers, as far as the file has columns of it.
+    """The outcomes of one job with people's labels of its answers, as far as the file has columns of it.
 
-    `human_label` (Int8) is a class, `human_<question>` (float64) 1 or 0; both are missing where nobody
-    labelled the answer. `human_label_of` (str) says which answers the file's rows are of, such as
-    `retriever=bm25`. Rows of the file for another retriever, budget, LLM or whatever else its columns name
-    are left aside. Raises DataError for a qid that the dataset does not have.
+    `human_label` (Int8) is a class, `human_<question>` (float64) 1 or 0; both are missing for an answer without a
+    label. `human_label_of` (str) says which answers the file's rows are of, such as `retriever=bm25`. Rows of the file
+    for another retriever, budget, LLM or whatever else its columns name are left aside. Raises DataError for a qid that
+    the dataset does not have.
     """
     labels = read_human_labels(path)
     which = {column: outcomes[column].iloc[0] for column in _WHICH if column in labels}

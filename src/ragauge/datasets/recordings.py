@@ -78,7 +78,7 @@ class Recorded:
         return None if value is None else valid_string(value, repr(self.named[key]))
 
     def texts(self, key: str) -> list[str] | None:
-        """The list of texts under a key; None where there is none; BadRow for what is no such list."""
+        """The list of texts under a key; None where there is none; BadRow for any other value."""
         value = self.values.get(key)
         if value is None:
             return None
@@ -223,7 +223,7 @@ def recorded_row(row: Mapping[str, Any], where: str, number: str) -> Recorded:
 def by_topic(
     file: Path, found: Iterable[tuple[str, Value]], qids: Sequence[str], what: str, on_missing: str
 ) -> dict[str, Value]:
-    """What the file records of each qid that it records once; equal repetitions count once.
+    """The record of each qid that the file records once; equal repetitions count once.
 
     `what` names it in the message, one line that counts and lists qids that are missing, that stand with two
     different values and that are no topic's. DataError with on_missing="raise" where any is missing or

@@ -1,1 +1,1 @@
-"""Where evidence is lost, why a topic fails, and which measure foresees the answers: statistics on frames."""
+"""Where evidence is lost, and why a topic fails: statistics on frames."""

@@ -1,8 +1,8 @@
 """Why a topic failed: one cause for each, by a fixed order of rules.
 
-Order: the verdict is missing; there is no answer; a part of the evidence does not stand in the context, and
-the step that lost most of it decides; all of it stands there, in the middle third; the LLM erred although all
-of it stands there; it said what the context does not.
+Order: 1. the verdict is missing. 2. There is no answer. 3. A part of the evidence is not in the context, and the step
+that lost most of it decides. 4. All of it is there, in the middle third. 5. The LLM erred although all of it is there.
+6. The answer goes beyond the context.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FAITHFUL_FROM = 0.5  # of that measure: the answer is one of the context
 
 @dataclass(frozen=True)
 class Cause:
-    """A cause of failure: its name in metrics, what it is called, and what to try (a sentence, overrides)."""
+    """A cause of failure: its name in metrics, its label, and what to try (a sentence, overrides)."""
 
     slug: str
     name: str
@@ -87,27 +87,27 @@ _LOST_AT = {
 def causes(outcomes: pd.DataFrame, parts: pd.DataFrame, judged: bool = True) -> pd.DataFrame:
     """The cause of every topic that failed: qid, cause (its name), decided_by (a sentence).
 
-    `outcomes` has a row per topic: qid, label and answer; evidence_place (the third of the context that all
-    of its evidence stands in); answer_from_context (whether every word of the answer stands in context or
-    question); where they are known unanswerable, judge_status, answer_error, judged and faithfulness. `parts`
-    has a row per evidence part, and a column per step of the funnel; `unreranked` is what the order before
-    reranking would have within the budget.
+    `outcomes` has a row per topic: qid, label and answer; evidence_place (the third of the context that all of its
+    evidence stands in); answer_from_context (whether every word of the answer stands in context or question). It has
+    unanswerable, judge_status, answer_error, judged and faithfulness where they are known. `parts` has a row per
+    evidence part, and a column per step of the funnel; `unreranked` is what the order before reranking would have
+    within the budget.
 
-    A topic fails whose answer was judged, and not right: of an answerable topic any class but 5, of an
-    unanswerable one any but 1, and where the verdict or the answer is missing. Not `judged`: a topic fails
-    whose evidence does not all stand in the context. The rules, the first that holds decides:
+    A topic fails where its answer was judged, and not right: any class but 5 of an answerable topic, any but 1 of an
+    unanswerable one. It fails, too, where the verdict or the answer is missing. Not `judged`: a topic fails whose
+    evidence does not all stand in the context. The rules, the first that holds decides:
 
     1. the verdict on an answer is missing: judge missing;
     2. there is no answer: generation error;
     3. unanswerable, and answered: unsupported answer;
     4. no evidence is known: no evidence known;
-    5. a part of the evidence (measure below 0.9) does not stand in the context: of the steps after the last
-       one that had it the one that lost most of it. Lost within the budget, but within it before reranking:
-       lost by the reranker. Of several parts the one of which least stands in the context;
+    5. a part of the evidence (measure below 0.9) does not stand in the context: among the steps after the last one that
+       had it, the one that lost most of it decides. Lost within the budget, but within it before reranking: lost by the
+       reranker. With several such parts the one decides whose share in the context is least;
     6. all stands in the middle third of the context: lost in the middle, which is a suspicion;
-    7. class 1 or 3: generation error. Class 2 or 4: generation error where the answer is made of what stands
-       there (faithfulness of at least 0.5 where it was measured, else every content word of the answer stands
-       in context or question), else unsupported answer.
+    7. class 1 or 3: generation error. Class 2 or 4: generation error where the answer comes from the context, else
+       unsupported answer. It comes from the context if faithfulness, where measured, is at least 0.5; without
+       faithfulness, if every content word of the answer stands in context or question.
     """
     rows = in_question(outcomes) if judged else outcomes
     rows = rows.reset_index(drop=True)
@@ -169,7 +169,7 @@ def _column(rows: pd.DataFrame, name: str, default: object) -> pd.Series:
 
 
 def _of_context(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each answer is one of its context, and by what that is told."""
+    """Whether each answer comes from its context, and the grounds for that."""
     by_words = _column(rows, "answer_from_context", False).eq(True).to_numpy(dtype=bool)
     words = np.where(
         by_words, "its words stand in the context", "it has words that stand neither in context nor question"
@@ -185,7 +185,7 @@ def _of_context(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _first_lost(parts: pd.DataFrame) -> pd.DataFrame:
-    """Of every topic with a part that does not stand in the context: cause and decided_by, by qid."""
+    """For every topic with a part that does not stand in the context: cause and decided_by, by qid."""
     nothing = pd.DataFrame({"cause": pd.Series(dtype=object), "decided_by": pd.Series(dtype=object)})
     steps = steps_of(parts)
     if not steps:
@@ -225,7 +225,7 @@ def _lost_at(values: np.ndarray) -> np.ndarray:
 
 
 def _told(values: np.ndarray, steps: list[str], at: int, part: int) -> str:
-    """What of a part stood before and after the step that lost it."""
+    """The shares of a part before and after the step that lost it."""
     after = f"{values[at]:.2f} {STEPS[steps[at]]}"
     before = f"{values[at - 1]:.2f} {STEPS[steps[at - 1]]}, " if at else ""
     return f"evidence {part + 1}: {before}{after}"

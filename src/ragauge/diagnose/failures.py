@@ -30,7 +30,7 @@ RULES: Sequence[Rule] = (
         "retriever=hybrid retriever.top_k=100")),
     Rule("context_precision", 0.3, Cause(
         "low_precision", "context precision below 0.3",
-        "Rerank: what the answer needs stands below what it does not need.",
+        "Rerank: the needed passages rank below others.",
         "reranker=cross_encoder")),
     Rule("faithfulness", 0.5, Cause(
         "unfaithful", "faithfulness below 0.5",
@@ -114,9 +114,8 @@ def failure_origins(outcomes: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -
     """Where failures come from: origin, cause, failures, share, lo, hi, n; the most frequent origin first.
 
     `outcomes` has a row per system and topic with a column failure_cause, missing where the topic did not fail.
-    The shares are of all n failures, with intervals over topics, and 0 where no failure comes from an origin;
-    `cause` is the most frequent cause of the origin, "" without one. A failure without known evidence counts
-    in n alone.
+    The shares are of all n failures, with intervals over topics, and 0 where no failure comes from an origin. `cause`
+    is the most frequent cause of the origin, "" without one. A failure without known evidence counts in n alone.
     """
     rows = in_question(outcomes)
     failed = rows[rows[CAUSE].notna()]
@@ -168,7 +167,7 @@ def right_by_place(outcomes: pd.DataFrame, places: tuple[str, ...], n_boot: int 
 
 
 def transitions(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """What became of the causes from one system to another: cause, becomes, topics; the most frequent first.
+    """The change of causes from one system to another: cause, becomes, topics; the most frequent first.
 
     Both have qid and failure_cause, missing where the topic did not fail. Topics of both count, also those
     whose cause stays.

@@ -62,9 +62,9 @@ def funnel(parts: pd.DataFrame, level: float = LEVEL, clusters: pd.Series | None
     """The funnel: step, label, value, lo, hi, change, change_lo, change_hi, n; a row per step of `parts`.
 
     value is the mean over topics of the mean over a topic's evidence parts, with its interval over topics
-    (`bounded_mean`); change is that less the step before, topic by topic, with the interval of a paired
-    difference (`paired_share_interval`), missing for the first step. A step may gain. `parts` as in
-    `by_topic`; `clusters` by qid, where topics are not independent.
+    (`bounded_mean`). change is the value less that of the step before, topic by topic, with the interval of a paired
+    difference (`paired_share_interval`); it is missing for the first step. A step may gain. `parts` as in `by_topic`;
+    `clusters` by qid, where topics are not independent.
     """
     topics = by_topic(parts)
     of = None if clusters is None else clusters.reindex(topics["qid"]).to_numpy()

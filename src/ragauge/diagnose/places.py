@@ -35,8 +35,8 @@ def place_of(part: str, context: str) -> float | None:
 def evidence_places(evidence: pd.DataFrame, contexts: Mapping[str, str], qids: Iterable[str]) -> dict[str, str]:
     """In which third of its context the evidence of a topic stands: beginning, middle, end, by qid.
 
-    "spread" where its parts stand in several thirds. Topics of which a part is not found are left out; so are
-    those that are not among `qids`.
+    "spread" where its parts stand in several thirds. Topics with a part that is not found are left out; so are those
+    that are not among `qids`.
     """
     wanted = set(qids)
     found: dict[str, set[str]] = {}

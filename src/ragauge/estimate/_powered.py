@@ -1,9 +1,9 @@
 """Means over all topics from the few that were judged: prediction-powered inference by strata (PPI++).
 
 The estimate of Angelopoulos, Duchi & Zrnic (2023, arXiv:2311.01453), summed over strata (Fisch et al. 2024,
-arXiv:2406.04291). ppi-python gives the same for a given lambda. Own is how lambda is tuned: of every judged
-topic by the other judged topics, so that it does not depend on what it multiplies, and the estimate has no
-bias on few topics; and one lambda over all strata, which a stratum of ten topics could not bear.
+arXiv:2406.04291). ppi-python gives the same for a given lambda. ragauge tunes lambda its own way. That of every judged
+topic comes from the other judged topics: so it does not depend on the values that it multiplies, and the estimate has
+no bias on few topics. And one lambda serves all strata, since a stratum of ten topics could not determine its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Powered:
 
     `lam` is the mean lambda of the judged topics, `classical` the estimate of lambda = 0. `spread` is the
     variance of one topic's value. `n` is how many topics drawn uniformly have the strata's weights (Kish),
-    `df` the degrees of freedom of the variances. Of clusters both are fewer (`powered_means`).
+    `df` the degrees of freedom of the variances. For clusters both are fewer (`powered_means`).
     """
 
     estimate: np.ndarray
@@ -40,7 +40,7 @@ class Powered:
 
 @dataclass(frozen=True)
 class _Stratum:
-    """Of one stratum its weight, the judged topics' values and predictions, and the others' predictions."""
+    """The weight of one stratum, the judged topics' values and predictions, and the others' predictions."""
 
     weight: float
     y: np.ndarray
@@ -48,7 +48,7 @@ class _Stratum:
     others: np.ndarray
 
     def gain_and_cost(self) -> tuple[np.ndarray, np.ndarray]:
-        """What lambda gains and costs here, with all judged topics: each [columns]; lambda = gain / cost."""
+        """Gain and cost of lambda here, with all judged topics: each [columns]; lambda = gain / cost."""
         gain, cost = self._of(_products(self.y, self.f), _products(self.f, self.f), len(self.y))
         return gain, cost
 
@@ -75,7 +75,7 @@ class _Stratum:
         return values.mean(axis=0), _variance(values) / n + predicted
 
     def values(self, lam: np.ndarray) -> np.ndarray:
-        """What each judged topic says of the stratum's mean: [judged, columns]."""
+        """Each judged topic's contribution to the stratum's mean: [judged, columns]."""
         return self.y + lam * (self.others.mean(axis=0) - self.f) if len(self.others) else self.y
 
 
@@ -99,12 +99,12 @@ def powered_means(
 
     `values` and `predicted` are float [topics, columns], `judged` bool [topics], `stratum` [topics] any
     numbers; values of topics that are not judged are not looked at. Lambda in [0, 1] is that of the smallest
-    variance: of each column, or with `together` > 0 one for all columns, that of the smallest sum of the
-    variances of the first so many. The variance is that of an estimate for the population that all topics are
-    a sample of. With `clusters` [topics] it is over clusters of what each topic adds to the estimate; `n` is then over
-    the root of the mean number of judged topics of a cluster, and `df` the effective number of clusters with
-    judged topics, less one (`student_of`). Raises DataError where a stratum has fewer than two judged topics (a
-    stratum of one topic: fewer than one).
+    variance: of each column, or with `together` > 0 one for all columns, with the smallest sum of the variances of the
+    first `together` columns. The variance is that of an estimate for the population that all topics are a sample of.
+    With `clusters` [topics] the variance is over clusters, of the contributions of their topics to the estimate. `n` is
+    then divided by the root of the mean number of judged topics of a cluster, and `df` is the effective number of
+    clusters with judged topics, less one (`student_of`). Raises DataError where a stratum has fewer than two judged
+    topics (a stratum of one topic: fewer than one).
     """
     n_topics = len(judged)
     parts = []
@@ -158,7 +158,7 @@ def _added(
 
 
 def _lambdas(parts: list[_Stratum], together: int) -> list[np.ndarray]:
-    """Of every stratum the lambda of every judged topic, tuned by the others: float64 [judged, columns]."""
+    """The lambda of every judged topic of every stratum, tuned by the others: float64 [judged, columns]."""
     all_of = [part.gain_and_cost() for part in parts]
     gain, cost = (np.sum([of[side] for of in all_of], axis=0) for side in (0, 1))
     lams = []
@@ -184,8 +184,8 @@ def _over_strata(parts: list[_Stratum], lams: list[np.ndarray], n_topics: int) -
 def difference_test(found: Powered, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Limits and two-sided p, [columns] each, of mean paired differences of yes-or-no values.
 
-    A t interval, and the t test that belongs to it, after half a topic was added to each of the four cells of
-    the paired table (Agresti & Min 2005), so that few topics that differ do not pass for none that can.
+    A t interval, and the t test that belongs to it, after half a topic was added to each of the four cells of the
+    paired table (Agresti & Min 2005). Without that, few topics that differ could be taken for proof that none can.
     """
     from scipy.stats import t
 

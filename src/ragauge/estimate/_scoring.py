@@ -19,9 +19,9 @@ class Auc:
     """The area under the ROC curve for any weights of the topics, from one sort.
 
     The share of (positive, negative) pairs of one fold in which the positive one scores higher, ties counting
-    half (Mann-Whitney), a pair by the product of its rows' weights. Pairs of two folds are left out: their
-    scores come from two models, and the model that saw more positive rows, of which the fold left out then
-    has fewer, scores higher.
+    half (Mann-Whitney), a pair by the product of its rows' weights. Pairs of two folds are left out, since their scores
+    come from two models. The model that saw more positive rows scores higher, and the fold left out then has fewer of
+    them.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class CalibrationError:
     """How far predicted probabilities are from what happens, without the part that noise adds.
 
     In ten bins of equal width, Σ_b N_b / N · (observed_b - predicted_b)² is too high by the noise of the
-    observed shares. Of its square only the products of two different topics are kept, which estimates the
-    same of the population without bias (Ferro & Fricker 2012 and Kumar, Liang & Ma 2019, here over topics in
-    place of rows). The measure is its root, a typical distance in probability; with the sign of what is under
-    the root, so that it lies about 0, and not above it, where there is nothing but noise.
+    observed shares. Only the products of two different topics in its square are kept, which estimates the same of the
+    population without bias (Ferro & Fricker 2012 and Kumar, Liang & Ma 2019, here over topics in place of rows). The
+    measure is the root, a typical distance in probability, with the sign of the number under the root. So it lies about
+    0, and not above it, where there is nothing but noise.
     """
 
     def __init__(
@@ -200,8 +200,8 @@ def bins(probabilities: np.ndarray) -> np.ndarray:
 def reliability_curve(predicted: np.ndarray, happened: np.ndarray, weights: np.ndarray | None = None) -> pd.DataFrame:
     """Predicted probability against observed frequency in ten bins of equal width.
 
-    Returns [lo, hi, predicted, observed, n] a row per bin, in order; predicted and observed are means over
-    the bin's n rows, by their weights where there are any, NaN where it has none.
+    Returns [lo, hi, predicted, observed, n], a row per bin, in order. predicted and observed are means over the bin's n
+    rows, by their weights where there are any, NaN where it has none.
     """
     at = bins(np.asarray(predicted, dtype=float))
     n = np.bincount(at, minlength=ECE_BINS)

@@ -91,11 +91,11 @@ class Stability:
     """How far a judge agrees with itself when it is asked again, with intervals over topics.
 
     agreement, kappa: share of equal labels and Cohen's kappa of the first verdict and of the same request
-    once more: what they lack to 1 is noise. Where the candidates were also judged in another order,
-    agreement_other and kappa_other compare the first verdict with that: noise and position together; and
-    position_effect is agreement less agreement_other, so how many labels the order changes beyond noise. They
-    are None where there is no other order. `n_pairs` answers of `n_topics` topics have all of the labels. A
-    kappa is NaN where chance alone would agree always.
+    once more: what they lack to 1 is noise. Where the candidates were also judged in another order, agreement_other and
+    kappa_other compare the first verdict with that one: noise and position together. position_effect is agreement less
+    agreement_other: the share of labels that the order changes beyond noise. They are None where there is no other
+    order. `n_pairs` answers of `n_topics` topics have all of the labels. A kappa is NaN where chance alone would agree
+    always.
     """
 
     agreement: Estimate
@@ -148,9 +148,9 @@ def kappa_estimate(
     """Cohen's kappa of two labellings (classes 1..5) of the same rows, with an interval over topics.
 
     Kappa is 1 - q / Q, q being the share of rows with different labels and Q what chance would make of it. The
-    interval is Wilson's of q over Q, at the effective topics of what a row adds to q - (1 - kappa) Q. Where most
-    rows have one class, Q is not well known: the interval reaches as far as that of one topic more, on which
-    both give the second most frequent class. `clusters` as in `bounded_mean`.
+    interval is Wilson's of q over Q, at the effective topics of what a row adds to q - (1 - kappa) Q. Where most rows
+    have one class, Q is not well known. The interval then reaches as far as that of one topic more, on which both give
+    the second most frequent class. `clusters` as in `bounded_mean`.
     """
     units, n, n_topics = units_among(len(first), qids, clusters)
     cells = np.zeros((n, len(CLASSES) ** 2))

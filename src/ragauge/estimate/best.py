@@ -1,9 +1,9 @@
 """Which systems may be the best, and how much too high the top score is expected to stand.
 
-A system is tested against the best of the others, topic by topic: its p is the probability, under random
-signs of the topics, of a largest normalised difference to any other system as high as the one seen (max-t).
-Those with p of at least 5 % are a 95 % confidence set of the best system (multiple comparisons with the best,
-Hsu 1981). docs/method.md says what is assumed.
+A system is tested against the best of the others, topic by topic (max-t). Its p is the probability, under random signs
+of the topics, that the largest normalised difference to any other system is as high as the one seen. Those with p of at
+least 5 % are a 95 % confidence set of the best system (multiple comparisons with the best, Hsu 1981). docs/method.md
+says what is assumed.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def best_sets(
 ) -> BestSystems:
     """The confidence sets of the best groups by IR score, right answers, hallucinations and answer measures.
 
-    `frame` has one row per topic and group (one n_tokens). Of hallucinations, and of answer measures whose
-    direction is lower, the lowest is the best. Groups without any label have no class measures. Where a
-    sample of the topics was judged, those of classes are about the judged topics, weighted by stratum.
+    `frame` has one row per topic and group (one n_tokens). The lowest is the best for hallucinations, and for answer
+    measures whose direction is lower. Groups without any label have no class measures. Where a sample of the topics was
+    judged, those of classes are about the judged topics, weighted by stratum.
     """
     if frame.empty:
         raise DataError("outcomes: no rows, so there is no best system")
@@ -107,17 +107,17 @@ def best_systems(
 ) -> pd.DataFrame:
     """Per system [p_best, p_all_best]: whether it may be the best, and whether it may be one of all the best.
 
-    `values` is [topics x systems], NaN where a system lacks a topic (two systems are compared on the topics
-    that both have); the best has the highest mean, or the `lowest`. `weights` are of the topics.
+    `values` is [topics x systems], NaN where a system lacks a topic (two systems are compared on the topics that both
+    have). The best has the highest mean, or the `lowest`. `weights` are of the topics.
 
-    p_best: of the hypothesis that no other system is better (Hsu 1981), from the largest of the one-sided
-    statistics against each other. The systems with p_best >= alpha hold the best with 1 - alpha; of several
-    equally good ones, each. p_all_best: those with p_all_best >= alpha hold all equally good ones at once
-    with 1 - alpha (model confidence set with the range statistic, Hansen, Lunde & Nason 2011), a larger set.
+    p_best: of the hypothesis that no other system is better (Hsu 1981), from the largest of the one-sided statistics
+    against each other system. The systems with p_best >= alpha hold the best with 1 - alpha; of several equally good
+    ones, each. p_all_best: those with p_all_best >= alpha hold all equally good ones at once with 1 - alpha (model
+    confidence set with the range statistic, Hansen, Lunde & Nason 2011), a larger set.
 
-    A statistic is the sum of the differences over the root of the sum of their squares; its null distribution
-    comes from 1,999 random signs of the topics, the same for all pairs, the observed ones counted among them. With
-    `clusters` [topics], numbered, sums over clusters take the place of the topics' differences.
+    A statistic is the sum of the differences over the root of the sum of their squares. Its null distribution comes
+    from 1,999 random signs of the topics, the same for all pairs, the observed ones counted among them. With `clusters`
+    [topics], numbered, sums over clusters take the place of the topics' differences.
     """
     x = _weighted(values, weights) * (-1 if lowest else 1)
     ahead, scale = _statistics(x, clusters)
@@ -142,11 +142,11 @@ def top_optimism(
 ) -> float:
     """How much the score of the best of these systems is expected to be better than its true one; >= 0.
 
-    The best in a random half of the topics is scored on the other half: its mean in the half that chose it
-    less that in the other, averaged over 1,999 halvings, is without bias for half as many topics. It is
-    divided by the root of 2, which is exact where systems are equally good and too much where one leads.
-    `values`, `weights` and `clusters`, of which whole ones are halved, are those of `best_systems`; NaN with fewer than
-    two topics or clusters, 0 for one system.
+    The best in a random half of the topics is scored on the other half. Its mean in the half that chose it less that in
+    the other, averaged over 1,999 halvings, is without bias for half as many topics. It is divided by the root of 2,
+    which is exact where systems are equally good and too much where one leads. `values`, `weights` and `clusters` are
+    those of `best_systems`; clusters are halved as wholes. NaN with fewer than two topics or clusters, 0 for one
+    system.
     """
     if min(len(values), len(values if clusters is None else np.unique(clusters))) < 2 or not values.shape[1]:
         return float("nan")
@@ -183,7 +183,7 @@ def _weighted(values: pd.DataFrame, weights: np.ndarray | None) -> np.ndarray:
 def _statistics(x: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """[systems, systems] by how much j is ahead of i, normalised, and the scale 1 / root of sum of squares.
 
-    The scale is 0 where two systems do not differ, and so is the statistic.
+    Where two systems do not differ, the scale and the statistic are 0.
     """
     n = x.shape[1]
     ahead, scale = np.zeros((n, n)), np.zeros((n, n))
@@ -209,8 +209,8 @@ def _drawn(x: np.ndarray, clusters: np.ndarray | None, seed: int) -> Callable[[i
 def _model_confidence_p(ahead: np.ndarray, scale: np.ndarray, drawn: Callable[[int], np.ndarray]) -> np.ndarray:
     """float64 [systems]: the p of the model confidence set.
 
-    Systems leave one by one, the one furthest behind any other that is left first; the p of a step is that of
-    the largest difference among those that are left, and a system's p the highest up to its step.
+    Systems leave one by one, first the one furthest behind any other that is left. The p of a step is that of the
+    largest difference among those that are left, and a system's p the highest up to its step.
     """
     left, order = list(range(len(ahead))), []
     while len(left) > 1:

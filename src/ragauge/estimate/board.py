@@ -48,8 +48,8 @@ def share_estimates(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Esti
 
 
 def rejection(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Estimate]:
-    """`rejection_share`: of the answers to unanswerable topics that were judged those of class 1, the right
-    one there, with its interval over topics; {} where no topic is unanswerable.
+    """`rejection_share`: share of class 1, the right one there, among the judged answers to unanswerable topics, with
+    its interval over topics. {} where no topic is unanswerable.
     """
     if "unanswerable" not in frame or not frame["unanswerable"].eq(True).any():
         return {}
@@ -71,16 +71,15 @@ def leaderboard(
 
     Where no topic has an IR score, the largest share of right answers comes first, and without verdicts the
     best value of the first answer measure. The IR score is of the topics that have one, shares are of the
-    rows `with_classes`. `frame` has one row per topic and group (one n_tokens). Columns: the group,
-    `n_topics`, `n_judged` of the `n_classed` that can be, `ir_score`, `judge_share_1`..`_5`,
-    `judge_share_missing`, `hallucination_share`, `correct_share`, each of these with `_lo` and `_hi` (see
-    `bounded_mean`), `rejection_share` where topics are unanswerable, and `ir_score_in_best_set`,
-    `correct_in_best_set`, `hallucination_in_best_set` (fewest): whether a group is in the 95 % confidence set
-    of the best one (see `best_sets`). Shares of a group without any label are NaN, and whether it may be the
-    best is then missing (pd.NA). Where a sample of the topics was judged, the shares are those of
-    `ppi_shares`. `best` is what `best_sets` makes of the same arguments, where that is known. Each of
-    `answers` adds its mean over the topics with a value (its name), `_lo`, `_hi` (n_boot and seed are those
-    of its bootstrap), `_missing` (share of topics without) and `_in_best_set`.
+    rows `with_classes`. `frame` has one row per topic and group (one n_tokens). Columns: the group, `n_topics`,
+    `n_judged` of the `n_classed` that can be; then `ir_score`, `judge_share_1`..`_5`, `judge_share_missing`,
+    `hallucination_share`, `correct_share`, each with `_lo` and `_hi` (see `bounded_mean`); `rejection_share` where
+    topics are unanswerable. `ir_score_in_best_set`, `correct_in_best_set`, `hallucination_in_best_set` (fewest) say
+    whether a group is in the 95 % confidence set of the best one (see `best_sets`). Shares of a group without any label
+    are NaN, and whether it may be the best is then missing (pd.NA). Where a sample of the topics was judged, the shares
+    are those of `ppi_shares`. `best` is what `best_sets` makes of the same arguments, where that is known. Each of
+    `answers` adds its mean over the topics with a value (its name), `_missing` (share of topics without) and
+    `_in_best_set`. It also adds `_lo` and `_hi`, from a bootstrap with n_boot and seed.
     """
     check_outcomes(frame, keys=("qid", group), may_lack=("ir_score",))
     if frame.empty:

@@ -1,7 +1,7 @@
 """Clusters of topics: which topics share documents, and how much less than independent ones they tell.
 
-Several questions about one document, user or template are no independent observations (docs/method.md). What is
-computed from a frame with a column `topic_cluster` takes whole clusters for what varies.
+Several questions about one document, user or template are no independent observations (docs/method.md). Estimates from
+a frame with a column `topic_cluster` take whole clusters as the unit that varies.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SHARED = "evidence_cluster"  # column of outcomes: the topics that share documen
 class Clustering:
     """How values in [0, 1], one a topic, hang together within clusters.
 
-    of: what the values are. icc: the intraclass correlation (analysis of variance, Donner & Koval 1980), NaN where
+    of: the name of the values. icc: the intraclass correlation (analysis of variance, Donner & Koval 1980), NaN where
     it is not defined.
     width_ratio: the width of the mean's interval over clusters, over that over topics; NaN for one cluster.
     """
@@ -100,7 +100,8 @@ def clusterings(rows: pd.DataFrame) -> list[Clustering]:
 
 
 def clustered_text(found: Sequence[Clustering], chosen: bool) -> str:
-    """What clusters do to intervals, from `clusterings` of one system or more; `chosen`: intervals are over them."""
+    """The effect of clusters on intervals, from `clusterings` of one system or more; `chosen`: intervals are over
+    them."""
     one, ratios = found[0], [each.width_ratio for each in found]
     iccs = [each.icc for each in found if each.icc == each.icc]
     of = f"{one.n_clusters} clusters of {one.n_topics} topics (the largest has {one.largest})"

@@ -28,10 +28,10 @@ CURVES = ("ir_score", "correct")
 
 @dataclass(frozen=True)
 class Budgets:
-    """What the curves of a sweep over its budgets say, by measure (`ir_score`, `correct`).
+    """The curves of a sweep over its budgets, by measure (`ir_score`, `correct`).
 
-    `bands` has a row per measure, system and budget, `smallest` one per measure and system, `tests` one per
-    measure, pair of systems and budget that both have: see `curve_band`, `smallest_budget`, `compare_curves`.
+    `bands` has a row per measure, system and budget (see `curve_band`). `smallest` has one per measure and system (see
+    `smallest_budget`). `tests` has one per measure, pair of systems and budget that both have (see `compare_curves`).
     `n_budgets` is the largest number of budgets of a system.
     """
 
@@ -154,9 +154,9 @@ def _means(values: pd.DataFrame, weights: np.ndarray | None) -> pd.Series:
 def _critical(deviations: np.ndarray, level: float, seed: int, sides: int = 2) -> float:
     """The `level` quantile of the largest |t| (t for one side) of Student's variables, one a budget.
 
-    They have as many degrees of freedom as there are topics less one, and the correlations of `deviations`
-    [topics, budgets]; a budget without deviations is taken to be independent of the others. It is at least
-    the z of one budget alone.
+    They have as many degrees of freedom as there are topics less one, and the correlations of `deviations` [topics,
+    budgets]. A budget without deviations is taken to be independent of the others. It is at least the z of one budget
+    alone.
     """
     squares = (deviations**2).sum(axis=0)
     norms = np.sqrt(np.where(squares > 1e-12, squares, np.inf))
@@ -181,10 +181,10 @@ def curve_band(
     """Means over topics by budget with intervals: [n_tokens, value, lo, hi, band_lo, band_hi, n].
 
     `values` is [topics x budgets] in [0, 1] without NaN. lo and hi hold at one budget, Wilson's interval at
-    the effective number of topics; the band holds at all budgets at once. It is Wilson's interval at the
-    critical value c of the plug-in sup-t band (Montiel Olea & Plagborg-Møller 2019): the `level` quantile of
-    the largest |t| of variables with the budgets' correlations. With `clusters` [topics] these are what varies.
-    NaN with fewer than two topics or clusters.
+    the effective number of topics; the band holds at all budgets at once. It is Wilson's interval at the critical value
+    c of the plug-in sup-t band (Montiel Olea & Plagborg-Møller 2019): the `level` quantile of the largest |t| of
+    variables with the budgets' correlations. With `clusters` [topics] these are what varies. NaN with fewer than two
+    topics or clusters.
     """
     x, w = _checked(values, weights, level)
     n, means = len(x), _means(values, w)
@@ -225,13 +225,12 @@ def smallest_budget(
 ) -> int | None:
     """The smallest budget that is, with confidence `level`, at most `margin` worse than the best one.
 
-    `values` is [topics x budgets] in [0, 1]; None where no budget is known to be that good. A budget N counts
-    where for every other budget M the upper limit of mean(M) - mean(N) is below the margin: these are the
-    lower limits of multiple comparisons with the best (Hsu 1981), so that a budget picked this way is truly
-    within the margin with that confidence, however many there are. With c the quantile of the largest t of
-    all N (sup-t), it is mean + c^2 / 2n + c root(variance / n + (c / 2n)^2), as Wilson's
-    for a share: twelve topics without a difference do not show that it is below 0.01. Where a larger
-    budget is worse in no topic, as an IR score is made, the largest alone is M.
+    `values` is [topics x budgets] in [0, 1]; None where no budget is known to be that good. A budget N counts where for
+    every other budget M the upper limit of mean(M) - mean(N) is below the margin. These are the lower limits of
+    multiple comparisons with the best (Hsu 1981): a budget picked this way is truly within the margin with that
+    confidence, however many there are. With c the quantile of the largest t of all N (sup-t), the limit is mean + c^2 /
+    2n + c root(variance / n + (c / 2n)^2), as Wilson's for a share. So twelve topics without a difference do not show
+    that it is below 0.01. Where a larger budget is worse in no topic, as an IR score is made, the largest alone is M.
     """
     x, w = _checked(values, weights, level)
     if not 0 < margin < 1:
@@ -264,9 +263,9 @@ def compare_curves(
     """Every two systems at every budget that both have, on the topics that both have there.
 
     `curves` are [qid x n_tokens], `weights` and `clusters`, numbered, by qid. Returns [a, b, n_tokens, difference,
-    lo, hi, p, p_all_budgets, n]: the mean of a less b; p of a sign-flip test at this budget alone; p_all_budgets of the
-    largest |t| over all budgets of the pair (max-t, Westfall & Young 1993), which holds for a budget that was
-    chosen after looking at the curve. lo and hi hold at all budgets of the pair at once.
+    lo, hi, p, p_all_budgets, n]: the mean of a less b; p of a sign-flip test at this budget alone. p_all_budgets is
+    that of the largest |t| over all budgets of the pair (max-t, Westfall & Young 1993), which holds for a budget that
+    was chosen after looking at the curve. lo and hi hold at all budgets of the pair at once.
     """
     topics = pd.Index(sorted(set().union(*(curve.index for curve in curves.values()))))
     w = np.ones(len(topics)) if weights is None else weights.reindex(topics).fillna(1.0).to_numpy()

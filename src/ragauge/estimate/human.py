@@ -1,4 +1,4 @@
-"""Labels that people gave: read from a file, laid beside the judge's, and what they say of all topics."""
+"""Labels that people gave: read from a file, laid beside the judge's, and extended to all topics."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def strata_of_labels(labelled: np.ndarray, verdict: np.ndarray, scores: np.ndarr
 
     `labelled` bool, `verdict` what the judge said (any small whole numbers >= 0), `scores` the IR score. The
     labelled topics are tested against the others in both, each at 0.1 % (`_p_random`, scores by fifths).
-    Where the verdicts differ, the verdicts are the strata, each of which takes two labelled topics, and the
-    scores are tested within them. Raises DataError where neither serves, saying what does.
+    Where the verdicts differ, the verdicts are the strata. Each takes two labelled topics, and the scores are tested
+    within them. Raises DataError where neither serves, saying what does.
     """
     if labelled.all():
         return np.zeros(len(labelled), dtype=int)
@@ -131,13 +131,12 @@ def human_pairs(frame: pd.DataFrame, group: str = "system", level: float = LEVEL
     """Every pair of groups compared as people would judge them, from the answers that both have a label for.
 
     `frame` is that of `compare_pairs` with `human_label`; of a topic the answers of both groups of a pair are
-    labelled. Returns [a, b, measure, judge_difference, difference, lo, hi, p, p_holm, n], `measure` being
-    `correct` and `hallucination`: difference of a less b over the topics of both, that of the verdicts
-    (`judge_difference`) corrected by what people say otherwise (`powered_difference` with the verdicts'
-    difference for a prediction), its t interval and t test, Holm's correction over all pairs of the measure,
-    and how many topics are labelled for both. NaN where fewer than two are, or where `strata_of_labels`
-    refuses them. None where no pair has two, and where the judge saw a sample only. Raises DataError where
-    the file of labels does not tell the answers of two systems apart.
+    labelled. Returns [a, b, measure, judge_difference, difference, lo, hi, p, p_holm, n], `measure` being `correct` and
+    `hallucination`. judge_difference: that of the verdicts of a less b over the topics of both. difference: the same
+    corrected by the labels of people (`powered_difference` with the verdicts' difference for a prediction), with its t
+    interval and t test. p_holm: Holm's correction over all pairs of the measure. n: the topics labelled for both. NaN
+    where fewer than two are, or where `strata_of_labels` refuses them. None where no pair has two, and where the judge
+    saw a sample only. Raises DataError where the file of labels does not tell the answers of two systems apart.
     """
     check_outcomes(frame, ("ir_score",), ("qid", group), may_lack=("ir_score",))
     frame = with_classes(frame)
@@ -190,8 +189,8 @@ def _human_pair(
 
 
 def _refuse_labels_of_topics(frame: pd.DataFrame, group: str) -> None:
-    """DataError where groups with other answers have labels that name the same answers (`human_label_of`): then
-    the labels are those of topics, from a file that does not say whose answer was labelled.
+    """DataError where groups with other answers have labels that name the same answers (`human_label_of`). Such labels
+    are those of topics, from a file that does not name the answer that was labelled.
     """
     if not {"answer", LABEL_OF} <= set(frame):
         return
@@ -207,7 +206,7 @@ def _refuse_labels_of_topics(frame: pd.DataFrame, group: str) -> None:
 
 @dataclass(frozen=True)
 class PoweredShare:
-    """The share of yes of all topics, as people would say, and what the labels alone say of it.
+    """The share of yes of all topics by people's labels, and the estimate from the labels alone.
 
     effective_n: how many labels alone give that standard error. lam: the weight of the predictions, 0 where
     they are of no use. n_labels of n_topics have a label.
@@ -226,15 +225,14 @@ def powered_share(
 ) -> PoweredShare:
     """The share of topics that people would say yes to a question, with intervals at `level`.
 
-    PPI++ as ARES does it (Saad-Falcon et al. 2023, arXiv:2311.09476, section 3.3), but with labels of this
-    system's own answers: labels of another system's would assume that the judge errs alike on both.
+    PPI++ as ARES does it (Saad-Falcon et al. 2023, arXiv:2311.09476, section 3.3), but with labels of this system's
+    answers. Labels of another system's would assume that the judge errs alike on both.
 
-    labels: float [topics], 1, 0, or NaN where nobody said; predicted: float [topics] in [0, 1]. The labelled
-    topics pass for a random draw, or stand for the others by strata of the judge's yes and no
-    (`strata_of_labels`). Where all labels are alike, or the corrected share is not inside (0, 1), it is that
-    of the labels alone, whose interval is then exact (Clopper-Pearson). Raises DataError for fewer than two
-    labels, for values that are neither, and where the labelled topics are no sample that all topics can be
-    estimated from.
+    labels: float [topics], 1, 0, or NaN without a label; predicted: float [topics] in [0, 1]. The labelled topics pass
+    for a random draw, or stand for the others by strata of the judge's yes and no (`strata_of_labels`). Where all
+    labels are alike, or the corrected share is not inside (0, 1), it is that of the labels alone, whose interval is
+    then exact (Clopper-Pearson). Raises DataError for fewer than two labels, for values that are neither, and where the
+    labelled topics are no sample that all topics can be estimated from.
     """
     labels, predicted = np.asarray(labels, dtype=float), np.asarray(predicted, dtype=float)
     if labels.shape != predicted.shape or labels.ndim != 1:

@@ -1,10 +1,10 @@
 """Intervals over topics: the topic, not the row, is the unit.
 
-Shares and means of scores in [0, 1] have Wilson's interval at an effective number of topics (`bounded_mean`),
-since a bootstrap of them covers too little near 0 and 1 and has no width where all values are equal. Paired
-differences have Wald's after topics were added, for the same reason (`paired_mean`). Other statistics
-have a percentile interval over resampled topics (Efron 1979; Efron & Tibshirani 1993, ch. 13): all rows of a
-drawn topic come along, so that five retrievers on one topic do not pass for five observations.
+Shares and means of scores in [0, 1] have Wilson's interval at an effective number of topics (`bounded_mean`). A
+bootstrap of them covers too little near 0 and 1 and has no width where all values are equal. Paired differences have
+Wald's after topics were added, for the same reason (`paired_mean`). Other statistics have a percentile interval over
+resampled topics (Efron 1979; Efron & Tibshirani 1993, ch. 13): all rows of a drawn topic come along, so that five
+retrievers on one topic do not pass for five observations.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Estimate:
 def wilson_interval(share: float, n: float, level: float = LEVEL) -> tuple[float, float]:
     """Wilson's interval of a share in [0, 1] seen in n draws; n need not be whole.
 
-    With at most three hits (or misses) the limit on the side of 0 (or 1) is the one-sided Poisson limit where
-    that is further out, without which the interval covers 84 % there (Wilson 1927; Brown, Cai & DasGupta
-    2001, section 4.1). At a share of 0 or 1 that limit is 0 or 1, and the other one still has a distance.
+    With at most three hits (or misses) Wilson's limit on the side of 0 (or 1) would cover 84 %. There the one-sided
+    Poisson limit replaces it where that is further out (Wilson 1927; Brown, Cai & DasGupta 2001, section 4.1). At a
+    share of 0 or 1 that limit is 0 or 1, and the other one still has a distance.
     """
     from scipy.stats import chi2, norm
 
@@ -73,16 +73,16 @@ def effective_topics(
 ) -> float:
     """How many topics with one yes-or-no value each tell as much of the mean as these topics do.
 
-    `sums` and `rows`, float [topics], are the sum of a topic's values in [0, 1] and how many there are. The
-    result is p(1 - p) over the variance of the ratio mean p = sums / rows, which is linearised over topics:
-    the number of topics for one yes or no each, more where a topic has several that differ (Kish 1965,
-    section 8.2) and where values lie between 0 and 1. A quarter of a topic at 0 and another at 1 count as
-    seen in p and its variance, as few values near an end do not show how far the unseen ones spread. `moves`
-    [topics] are what each topic adds to a statistic with the same mean, whose variance then counts.
+    `sums` and `rows`, float [topics], are the sum of a topic's values in [0, 1] and how many there are. The result is
+    p(1 - p) over the variance of the ratio mean p = sums / rows, linearised over topics. It is the number of topics for
+    one yes or no each, more where a topic has several that differ (Kish 1965, section 8.2) and where values lie between
+    0 and 1. p and its variance count a quarter of a topic at 0 and another at 1 as seen, since few values near an end
+    do not show how far the unseen ones spread. `moves` [topics] are what each topic adds to a statistic with the same
+    mean, whose variance then counts.
 
-    Of clusters (`sums`, `rows` of each) of `n_topics` topics the residuals are those of `_apart`. With a `level`
-    the number is less by the square of the normal quantile over Student's (`student_of`), as few clusters do
-    not tell their variance (Korn & Graubard 1998).
+    For clusters (`sums`, `rows` of each) of `n_topics` topics the residuals are those of `_apart`. With a `level` the
+    number is less by the square of the normal quantile over Student's (`student_of`), as few clusters do not tell their
+    variance (Korn & Graubard 1998).
     """
     n, size = len(sums), rows.mean()
     seen = _unseen_size(rows, n_topics)
@@ -103,8 +103,8 @@ def are_clusters(rows: np.ndarray, n_topics: int | None) -> bool:
 def student_of(rows: np.ndarray, n_topics: int | None, level: float) -> float:
     """The two-sided quantile for means over clusters with these `rows`: Student's, or the normal one of topics.
 
-    Its degrees of freedom are the effective number of clusters, (sum of rows)^2 over the sum of their squares,
-    less one: few large clusters tell the variance (Carter, Schnepel & Steigerwald 2017).
+    Its degrees of freedom are the effective number of clusters, (sum of rows)^2 over the sum of their squares, less
+    one: few large clusters determine the variance (Carter, Schnepel & Steigerwald 2017).
     """
     from scipy.special import stdtrit
 
@@ -188,11 +188,11 @@ def paired_share_interval(
 ) -> Estimate:
     """The mean of paired differences 1, 0 or -1 of yes-or-no values, with an interval over topics.
 
-    Wald's interval after half a topic was added to each of the four cells of the paired table (Agresti & Min
-    2005), so that it has a width where no row differs; with several rows a topic the variance is that of the
-    ratio mean over topics. `topics` names the topic of every row; without it every row is a topic of its own.
-    `weights` say how many rows each row stands for (see `weights_of`), `clusters` as in `bounded_mean`. NaN
-    limits for fewer than two topics or clusters.
+    Wald's interval after half a topic was added to each of the four cells of the paired table (Agresti & Min 2005), so
+    that it has a width where no row differs. With several rows a topic the variance is that of the ratio mean over
+    topics. `topics` names the topic of every row; without it every row is a topic of its own. `weights` say how many
+    rows each row stands for (see `weights_of`), `clusters` as in `bounded_mean`. NaN limits for fewer than two topics
+    or clusters.
     """
     codes, n, n_topics = units_among(len(differences), topics, clusters)
     weights = np.ones(len(differences)) if weights is None else weights
@@ -255,8 +255,8 @@ def _paired(
 def topic_weights(n_topics: int, n_boot: int, seed: int, width: int = 1) -> Iterator[np.ndarray]:
     """Yields int32 [replicates, n_topics] blocks, n_boot rows in all: how often each topic was drawn.
 
-    Each row sums to n_topics. The rows depend on the seed alone, not on `width`, the elements per replicate
-    that the caller builds from a block (it sets the height of a block, so that the memory stays bounded).
+    Each row sums to n_topics. The rows depend on the seed alone, not on `width`: the elements per replicate that the
+    caller builds from a block. It sets the height of a block, so that the memory stays bounded.
     """
     rng = np.random.default_rng(seed)
     height = max(1, _BLOCK // max(n_topics, width, 1))
@@ -279,8 +279,7 @@ def percentile_interval(replicates: np.ndarray, level: float = LEVEL) -> tuple[f
 def mean_replicates(sums: np.ndarray, rows: np.ndarray, n_boot: int = 1000, seed: int = 0) -> np.ndarray:
     """float64 [n_boot, columns]: means over all rows in resamples of topics; NaN where none was drawn.
 
-    Of each topic a resample only needs the sum and the number of rows: `sums` and `rows` are [topics,
-    columns].
+    A resample needs the sum and the number of rows of each topic only: `sums` and `rows` are [topics, columns].
     """
     blocks = [np.empty((0, sums.shape[1]))]
     for drawn in topic_weights(len(sums), n_boot, seed):
@@ -332,6 +331,6 @@ def expanded(level: float, rows: np.ndarray, n_topics: int | None) -> float:
 
 
 def level_of_resamples(frame: pd.DataFrame, level: float) -> float:
-    """`expanded` for statistics of a frame of outcomes of which whole `units_of` are drawn."""
+    """`expanded` for statistics of a frame of outcomes whose `units_of` are drawn as wholes."""
     topics = frame["qid"].groupby(units_of(frame).to_numpy()).nunique().to_numpy(dtype=float)
     return expanded(level, topics, int(topics.sum())) if len(topics) > 1 else level

@@ -1,13 +1,13 @@
 """The frame that every estimate reads: one outcome a row, its check, and its class shares.
 
-Columns: `qid`, `ir_score` in [0, 1] (missing where a topic has no evidence), `label` (judge class 1..5 or
-missing), and for pooled outcomes the columns that tell rows of a topic apart (`retriever`, `n_tokens`,
-`dataset`, `chunker`, `llm`). A missing label is left out of fits and counted; shares are over all rows. Where
-only a sample of topics was judged, `judged` (bool), `stratum` and `p1`..`p5` say which and with what
-prediction (see `ragauge.estimate.ppi`), and `earlier_label`, where there is one, what class the answer of an
-earlier run got. `unanswerable` marks topics whose right answer is that information is
-lacking. `topic_cluster` names the cluster of a topic where topics are no independent observations, such as the document
-that several questions are about: whole clusters are then what is resampled, flipped and put into folds.
+Columns: `qid`, `ir_score` in [0, 1] (missing where a topic has no evidence), and `label` (judge class 1..5 or missing).
+Pooled outcomes add the columns that distinguish rows of a topic (`retriever`, `n_tokens`, `dataset`, `chunker`, `llm`).
+A missing label is left out of fits and counted; shares are over all rows. Where only a sample of topics was judged,
+`judged` (bool), `stratum` and `p1`..`p5` hold which and the prediction (see `ragauge.estimate.ppi`). `earlier_label`,
+where there is one, is the class that the answer of an earlier run got. `unanswerable` marks topics whose right answer
+is that information is lacking. `topic_cluster` names the cluster of a topic where topics are no independent
+observations, such as the document that several questions are about. Whole clusters are then resampled, flipped and put
+into folds.
 """
 
 from __future__ import annotations
@@ -88,10 +88,9 @@ def scored(frame: pd.DataFrame) -> pd.DataFrame:
 def asked(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows that a judge was asked about: all, but for topics that a sample left out.
 
-    Where rows stand for different numbers of rows, these have a column `weight` (see `weights_of`): the rows
-    of a row's stratum in its job over those of them that were judged, divided by the mean of that. A job
-    is what the columns of GROUP_COLUMNS tell apart: pooled jobs may have judged all topics, or samples of
-    their own.
+    Where rows stand for different numbers of rows, these have a column `weight` (see `weights_of`): the number of rows
+    of the row's stratum in its job, over the number of them that were judged, divided by the mean of these ratios. The
+    columns of GROUP_COLUMNS identify a job: pooled jobs may have judged all topics, or different samples.
     """
     if "judged" not in frame:
         return frame
@@ -145,7 +144,7 @@ def cluster_columns(frame: pd.DataFrame) -> list[str]:
 
 
 def units_of(frame: pd.DataFrame) -> pd.Series:
-    """What is resampled, flipped and put into one fold as a whole, by row: the cluster, else the topic."""
+    """The unit that is resampled, flipped and put into one fold as a whole, by row: the cluster, else the topic."""
     return frame[CLUSTER] if CLUSTER in frame else frame["qid"]
 
 

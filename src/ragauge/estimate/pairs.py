@@ -39,20 +39,18 @@ def compare_pairs(
 ) -> pd.DataFrame:
     """Every pair of groups compared on the topics that both have: IR score, right answers, hallucinations.
 
-    `frame` has one row per topic and group. Returns [a, b, measure, difference, lo, hi, p, p_holm, n]:
-    difference of a less b with its interval over topics; p of a sign-flip permutation test of the
-    mean difference (`ir_score`: all flips where there are at most 9,999, else that many at random) or of
-    McNemar's exact test (`correct`: class 5; `hallucination`: classes 2 and 4; a missing verdict is neither);
-    p_holm as in `corrected`. Where the frame has clusters, the test of
-    every measure is that of the sums over clusters, whose signs flip (`sign_flip_p`). The interval is that of
-    `paired_mean` (`ir_score`) or of `paired_share_interval`. Where a sample of either group's topics was judged
-    (columns judged, stratum, p1..p5), `correct` and `hallucination` are compared by `powered_difference`,
-    over all topics that both have; n counts the judged ones, and numbers are NaN where they are too few.
-    Of several of the judge's prompts their values are means, and are tested by signs; prompts that are a sample
-    widen intervals and raise p (ragauge.estimate.prompts).
-    `correct` and `hallucination` are left out where no row has a label. Columns of the answer measures
-    `answers` are compared as the IR score is, on the topics where both have a value. p is NaN for a pair
-    without a common topic.
+    `frame` has one row per topic and group. Returns [a, b, measure, difference, lo, hi, p, p_holm, n]: the difference
+    of a less b with its interval over topics, p of a test, and p_holm as in `corrected`. For `ir_score` it is the
+    sign-flip permutation test of the mean difference: all flips where there are at most 9,999, else that many at
+    random. For `correct` (class 5) and `hallucination` (classes 2 and 4) it is McNemar's exact test; a missing verdict
+    is neither. Where the frame has clusters, the test of every measure is that of the sums over clusters, whose signs
+    flip (`sign_flip_p`). The interval is that of `paired_mean` (`ir_score`) or of `paired_share_interval`. Where a
+    sample of either group's topics was judged (columns judged, stratum, p1..p5), `powered_difference` compares
+    `correct` and `hallucination` over all topics that both have. n counts the judged ones, and numbers are NaN where
+    they are too few. With several of the judge's prompts the values are means over them, tested by signs. Prompts that
+    are a sample widen intervals and raise p (ragauge.estimate.prompts). `correct` and `hallucination` are left out
+    where no row has a label. Columns of the answer measures `answers` are compared as the IR score is, on the topics
+    where both have a value. p is NaN for a pair without a common topic.
     """
     tables = topic_tables(frame, group, answers)
     sampled = _Sampled.of(frame, group)
@@ -142,7 +140,7 @@ def reach_of(table: pd.DataFrame, measure: str, answers: Sequence[AnswerMeasureI
 
 @dataclass(frozen=True)
 class _Sampled:
-    """Tables [qid x group] of frames of which a sample of topics was judged; `clusters` are those of the qids."""
+    """Tables [qid x group] of frames with a sample of judged topics; `clusters` are those of the qids."""
 
     judged: pd.DataFrame
     stratum: pd.DataFrame
@@ -192,7 +190,7 @@ class _Sampled:
     def differences(
         self, couples: Sequence[tuple[Hashable, Hashable]], measure: str, values: pd.DataFrame
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None] | None:
-        """What `powered_difference` takes of these couples, a row per topic; None where all were judged."""
+        """The arguments of `powered_difference` for these couples, a row per topic; None where all were judged."""
         groups = list(dict.fromkeys(group for couple in couples for group in couple))
         first, second = ([couple[i] for couple in couples] for i in (0, 1))
 
@@ -221,7 +219,7 @@ def powered_difference(
     clusters: np.ndarray | None = None,
     level: float = LEVEL,
 ) -> tuple[Estimate, float]:
-    """The mean over all topics of paired differences in [-1, 1] of which some are known, and p of it being 0.
+    """The mean over all topics of paired differences in [-1, 1], some of them known, and p of it being 0.
 
     `differences` [topics] are known where `judged`, `predicted` [topics] everywhere; `stratum` are the strata that the
     judged topics were drawn by, `clusters` those that topics are in. The prediction-powered estimate
@@ -268,7 +266,7 @@ def topic_tables(
     answers: Sequence[AnswerMeasureInfo] = (),
     classes: Sequence[str] = OF_CLASSES,
 ) -> dict[str, pd.DataFrame]:
-    """Tables [qid x group] of the measures that any row has a value of: `ir_score`, where any row has a label
+    """Tables [qid x group] of the measures that any row has a value of. These are `ir_score`; where any row has a label
     those of `classes` (0, 1), by default `correct` and `hallucination`; and answer measures.
 
     Those of classes are NaN for a topic that a sample left out, so that pairs are compared on the judged
@@ -308,7 +306,7 @@ def of_class(labels: np.ndarray, classes: Sequence[str] = OF_CLASSES) -> dict[st
 
 
 def _means_of_class(frame: pd.DataFrame, classes: Sequence[str]) -> dict[str, np.ndarray]:
-    """What `of_class` says of the rows' labels: the mean over the judge's prompts."""
+    """`of_class` of the rows' labels: the mean over the judge's prompts."""
     values = over_prompts(frame, lambda one: np.array(list(of_class(labels_of(one), classes).values())))
     return dict(zip(classes, values, strict=True))
 
@@ -319,11 +317,10 @@ def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:
     The null hypothesis is that a topic's two values may be swapped: its difference is as likely as the
     opposite one, so that the differences are symmetric about 0. It is not that their mean is 0: differences
     of mean 0 that are skewed are rejected too often on few topics (docs/method.md).
-    `differences` is [topics, pairs], NaN where a pair lacks the topic. Exact over all 2^m sign patterns of a
-    pair's m differences that are not 0 where these are at most 9,999; else from 9,999 random ones, the
-    observed one counted among them (Phipson & Smyth 2010). NaN for a pair without topics, 1 where all
-    differences are 0. The same test as scipy.stats.permutation_test(permutation_type="samples"), with one set
-    of signs for all pairs.
+    `differences` is [topics, pairs], NaN where a pair lacks the topic. Exact over all 2^m sign patterns of a pair's m
+    differences that are not 0 where these are at most 9,999. Else from 9,999 random ones, the observed one counted
+    among them (Phipson & Smyth 2010). NaN for a pair without topics, 1 where all differences are 0. The same test as
+    scipy.stats.permutation_test(permutation_type="samples"), with one set of signs for all pairs.
     """
     values = np.nan_to_num(differences)
     observed = np.abs(values.sum(axis=0))

@@ -43,9 +43,9 @@ def check_difference(difference: object, unit: Unit = "share") -> None:
 def topics_for_mean(sd: float, difference: float, power: float = POWER, alpha: float = ALPHA) -> float:
     """Topics on which the two-sided sign-flip test of a mean difference has this power.
 
-    `sd` is the standard deviation of the topics' differences. n = (z_a + z_b)^2 sd^2 / difference^2
-    + z_a^2 / 2, z_a and z_b the normal quantiles of 1 - alpha/2 and of the power: that of the paired t-test
-    to within a topic (Guenther 1981), and at least as many as can reach p < alpha at all. inf where the test
+    `sd` is the standard deviation of the topics' differences. n = (z_a + z_b)^2 sd^2 / difference^2 + z_a^2 / 2, where
+    z_a and z_b are the normal quantiles of 1 - alpha/2 and of the power. It is that of the paired t-test to within a
+    topic (Guenther 1981), and at least as many as can reach p < alpha at all. inf where the test
     cannot: its random flips show no p of less than 0.0001.
     """
     check_power(power, alpha)
@@ -140,11 +140,11 @@ def detectable_differences(
     """The smallest difference that the tests of `compare_pairs` see with this power, by measure.
 
     `frame` and `pairs` are what `compare_pairs` takes and returns. Returns [measure, unit, difference,
-    difference_median, comparisons]: of the pair that varies most, so that a difference as large as that
-    between any two systems would have been seen, and of the median pair; each test at alpha / comparisons,
-    the pairs of the measure, or with the `family` "all" those of all measures. Where only a sample was judged, the
-    difference of the shares is that of the normal approximation, (z_a + z_b) times the standard error that the
-    interval of the pair has. NaN where no difference can be seen. No rows without pairs.
+    difference_median, comparisons]. difference: of the pair that varies most, so that a difference as large as that
+    between any two systems would have been seen. difference_median: of the median pair. Each test is at alpha /
+    comparisons: the pairs of the measure, or with the `family` "all" those of all measures. Where only a sample was
+    judged, the difference of the shares is that of the normal approximation, (z_a + z_b) times the standard error that
+    the interval of the pair has. NaN where no difference can be seen. No rows without pairs.
     """
     check_power(power, alpha)
     units: dict[str, Unit] = {info.name: info.unit for info in answers}

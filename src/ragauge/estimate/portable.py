@@ -53,11 +53,11 @@ class Spline:
 class PortablePredictor:
     """P(class | features) of a fitted predictor, equal to that of the scikit-learn estimator behind it.
 
-    Columns are the spline's, then the other features in their order; less `mean`, over `scale`, they enter a
-    multinomial logistic regression (`coefficients` [1 or classes, columns], `intercepts`; one row of
-    coefficients where there are two classes, none where there is one). `calibration` maps P(5): x and y
-    [points] of a piecewise linear function. `settings` say what its scores mean. `feature_range_` is
-    {feature: (lowest, highest value)} of the fit; None where the estimator does not say.
+    Columns are the spline's, then the other features in their order. Less `mean`, over `scale`, they enter a
+    multinomial logistic regression with `intercepts` and `coefficients` [1 or classes, columns]: one row of
+    coefficients for two classes, none for one. `calibration` maps P(5): x and y [points] of a piecewise linear
+    function. `settings` say what its scores mean. `feature_range_` is {feature: (lowest, highest value)} of the fit;
+    None where the estimator does not say.
     """
 
     features: tuple[str, ...]

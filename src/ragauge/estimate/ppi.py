@@ -1,9 +1,9 @@
 """Judge a few topics, estimate the class shares of all: prediction-powered inference (PPI++).
 
-The share of a class is the mean prediction over the topics that were not judged plus the mean error of the
-prediction over those that were, lambda weighing the two (see `ragauge.estimate._powered`). All classes have
-one lambda, so that their shares add up to 1. Intervals are on the logit scale, since a plain interval of a
-share near 0 or 1 covers too little (docs/method.md).
+The share of a class is the mean prediction over the topics that were not judged plus the mean error of the prediction
+over those that were. lambda weighs the two (see `ragauge.estimate._powered`). All classes have one lambda, so that
+their shares add up to 1. Intervals are on the logit scale, since a plain interval of a share near 0 or 1 covers too
+little (docs/method.md).
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ def cross_fit(
     `frame` has `qid`, `label`, `judged` (bool) and the features. Judged topics are predicted by a model of
     the other folds, the rest by the mean of all folds' models (cross-prediction, Zrnic & Candes 2024). A row
     that lacks a feature, of a topic without evidence say, is predicted by the class shares in place of a
-    model. Where there is a column `earlier_label`, the class that another run's answer to the topic got
-    (1..5, or missing), its classes are further features, and the only ones of a row that lacks the others.
-    Whether it is missing must not hang on which topics are judged. Where the frame has clusters, folds are of
-    whole clusters. Raises DataError for fewer than two judged topics, or clusters of them, with a label.
+    model. A column `earlier_label` is the class that another run's answer to the topic got (1..5, or missing). Its
+    classes are further features, and the only ones of a row that lacks the others. Whether it is missing must not hang
+    on which topics are judged. Where the frame has clusters, folds are of whole clusters. Raises DataError for fewer
+    than two judged topics, or clusters of them, with a label.
     """
     check_outcomes(frame, ("judged", *features), may_lack=features)
     models: list[tuple[list[str], bool, np.ndarray]] = [
@@ -100,18 +100,17 @@ def cross_fit(
 def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -> pd.DataFrame:
     """Class shares of all topics from the few that were judged, beside the classical estimates.
 
-    `frame` has `qid`, `label`, `judged` (bool, the same for all rows of a topic), `p1`..`p5` from a predictor
-    that did not see the topic, and `stratum` where the topics were drawn by strata. Rows of one topic are
-    averaged. Returns a row per share, named as in `class_shares`: [share, estimate, lo, hi, effective_n, lam,
-    classical, classical_lo, classical_hi, n_judged, n_topics]. The five classes and `judge_share_missing`
-    add up to 1. effective_n: how many topics, drawn uniformly and judged, give that standard error
-    classically. A missing verdict of a judged topic counts in `judge_share_missing` and in no class. A
-    corrected share that is not inside (0, 1) gives way to the classical one; the other classes then make up
-    the rest in proportion. A share that all or none of the judged topics have keeps its prediction, with the
-    exact interval (Clopper-Pearson) of the labels. `unseen` is how many topics on which label and prediction
-    differ by 1 are added to the variance, for predictions that are 0 or 1. Of several of the judge's prompts
-    the shares are means (ragauge.estimate.prompts). Where the frame has clusters, variances
-    are over these (`powered_means`). Raises DataError where a stratum has fewer than two judged topics.
+    `frame` has `qid`, `label`, `judged` (bool, the same for all rows of a topic), and `p1`..`p5` from a predictor that
+    did not see the topic. It has `stratum` where the topics were drawn by strata. Rows of one topic are averaged.
+    Returns a row per share, named as in `class_shares`: [share, estimate, lo, hi, effective_n, lam, classical,
+    classical_lo, classical_hi, n_judged, n_topics]. The five classes and `judge_share_missing` add up to 1.
+    effective_n: how many topics, drawn uniformly and judged, give that standard error classically. A missing verdict of
+    a judged topic counts in `judge_share_missing` and in no class. A corrected share that is not inside (0, 1) gives
+    way to the classical one; the other classes then make up the rest in proportion. A share that all or none of the
+    judged topics have keeps its prediction, with the exact interval (Clopper-Pearson) of the labels. `unseen` is how
+    many topics on which label and prediction differ by 1 are added to the variance, for predictions that are 0 or 1.
+    With several of the judge's prompts the shares are means (ragauge.estimate.prompts). Where the frame has clusters,
+    variances are over these (`powered_means`). Raises DataError where a stratum has fewer than two judged topics.
     """
     check_outcomes(frame, ("judged", *PROBABILITY_COLUMNS, *(["stratum"] if "stratum" in frame else [])))
     if frame.empty:
@@ -159,8 +158,8 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
 def _add_up(
     estimate: np.ndarray, classical: np.ndarray, variance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The shares [8] with those outside (0, 1) replaced by the classical ones and the classes adding up to 1;
-    which are not replaced; and which of these have an interval of their own.
+    """The shares [8] with those outside (0, 1) replaced by the classical ones and the classes adding up to 1; which are
+    not replaced; and which of these have their own interval.
     """
     kept = (estimate > 0) & (estimate < 1) & (variance > 0)
     apart, inside = estimate[:_APART], kept[:_APART]

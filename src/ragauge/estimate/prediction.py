@@ -1,4 +1,4 @@
-"""Prediction instead of generation: a predictor tells the class shares of jobs and systems that nobody judged."""
+"""Prediction instead of generation: a predictor gives the class shares of jobs and systems without a judge."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Prediction:
 
 
 def settings_of(measure: Mapping[str, Any], tokenizer: Mapping[str, Any], n_tokens: list[int]) -> dict[str, Any]:
-    """What a predictor's scores mean: stored with a model, hence without secrets, and compared before use."""
+    """The settings that give a predictor's scores their meaning: stored with a model, hence without secrets, and
+    compared before use."""
     return {
         "measure": redact_tree(dict(measure)),
         "tokenizer": redact_tree(dict(tokenizer)),
@@ -65,10 +66,9 @@ def predict(model: Any, outcomes: pd.DataFrame) -> Prediction:
     """Predicted shares of the five classes with 95 % intervals over topics, from each topic's IR score.
 
     `model` is a scikit-learn classifier of judge classes; `outcomes` has qid, query and the model's features.
-    The intervals say how far other topics would move the shares; the model itself is taken as it is. Where
-    the model says what values its features had in the fit, `predicted_outside_share` is the share of topics
-    with one outside of them, and a warning tells of it. Topics that lack a feature are left out; DataError
-    where all do.
+    The intervals say how far other topics would move the shares; the model itself is taken as it is. Where the model
+    has the range of its features in the fit, `predicted_outside_share` is the share of topics with a feature outside of
+    it, and a warning reports it. Topics that lack a feature are left out; DataError where all do.
     """
     outcomes = outcomes.dropna(subset=[f for f in _features(model) if f in outcomes])
     if outcomes.empty:

@@ -113,11 +113,11 @@ def fit_predictor(
 ) -> Predictor:
     """P(class | features) fitted on the rows that have a label; rows without one are counted.
 
-    Multinomial logistic regression on standardised `features` (numeric columns of the frame) with an L2
-    penalty of `penalty` / 2 times the squared coefficients; `spline` takes the IR score as a cubic B-spline
-    with knots at the ends and the quartiles of the distinct scores, constant outside of them; without it the
-    logit goes on as a straight line. `calibrate` maps P(5) by isotonic regression fitted on out-of-fold
-    probabilities, nested by topic (`seed` makes the folds). A row of `weight` 2 counts as two. One class
+    Multinomial logistic regression on standardised `features` (numeric columns of the frame), with an L2 penalty of
+    `penalty` / 2 times the squared coefficients. `spline` takes the IR score as a cubic B-spline with knots at the ends
+    and the quartiles of the distinct scores, constant outside of them. Without it the logit goes on as a straight line.
+    `calibrate` maps P(5) by isotonic regression fitted on out-of-fold probabilities, nested by topic (`seed` makes the
+    folds). A row of `weight` 2 counts as two. One class
     only: that class has probability 1. The model's `feature_range_` is {feature: (lowest, highest value)} of
     the rows with a label. Raises DataError on a bad row, and where no row has a label.
     """

@@ -2,7 +2,7 @@
 
 Outcomes have `label` by the first prompt and `label_2`, `label_3` ... by the others, all missing where one is.
 Column `prompts_are` says what they are: `fixed`, the prompts that are of interest, or a `sample` of those that
-might have been written. Of a sample the mean's error between prompts enters: with P prompts whose estimates have
+might have been written. With a sample the mean's error between prompts enters. For P prompts whose estimates have
 standard deviation s, a side of the interval at distance d becomes sqrt(d^2 + (t s)^2 / P), t of P - 1 degrees of
 freedom (Zou & Donner 2008 for the sum of an error over topics and one over prompts).
 """

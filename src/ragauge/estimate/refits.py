@@ -1,8 +1,8 @@
 """Predictions from fits without the group and without the topic, and how the fits move with the topics.
 
-A percentile bootstrap that fits anew would take thousands of fits. The fits are maxima of a likelihood, so a
-topic that counts once more moves their coefficients by the inverse of the information times its score, to
-first order (the infinitesimal jackknife: Jaeckel 1972; Giordano et al. 2019).
+A percentile bootstrap that fits again would take thousands of fits. The fits are maxima of a likelihood. So a topic
+that counts once more moves their coefficients by the inverse of the information times its score, to first order (the
+infinitesimal jackknife: Jaeckel 1972; Giordano et al. 2019).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Options:
 class LeftOut:
     """`predicted` and `base` [rows, 5]: class probabilities by the predictor and by the shares of its rows.
 
-    `moved` and `moved_base` [topics, cells, 5]: by how much a topic that counts once more moves the predicted
-    share of a cell of rows through the fits; they sum to 0 over the topics.
+    `moved` and `moved_base` [topics, cells, 5]: the change, through the fits, of a cell's predicted share if a topic
+    counts once more; they sum to 0 over the topics.
     """
 
     predicted: np.ndarray
@@ -102,7 +102,7 @@ def folds_of(topics: np.ndarray, seed: int) -> np.ndarray:
 
 
 class Samples:
-    """The rows of a fit. Of many rows with the IR score alone: the counts of its bins, by fold and class."""
+    """The rows of a fit. For many rows with the IR score alone: the counts of its bins, by fold and class."""
 
     def __init__(self, rows: pd.DataFrame, weights: np.ndarray, fold: np.ndarray, options: Options) -> None:
         self.rows = rows[list(dict.fromkeys(["qid", "label", *options.features, *cluster_columns(rows)]))]
@@ -133,8 +133,8 @@ class Samples:
 
 
 class _Fit:
-    """Scores and information of one fit. An isotonic map of P(5), where there is one, is left out of them:
-    what it adds to the noise of a mean share is what the regression would have added.
+    """Scores and information of one fit. They leave out an isotonic map of P(5), where there is one: it is taken to add
+    as much noise to a mean share as the regression would have added.
     """
 
     def __init__(self, model: PortablePredictor, sample: pd.DataFrame, penalty: float) -> None:

@@ -25,16 +25,16 @@ def choose_topics(
 
     `predicted_p5` is P(5) indexed by qid; a topic that occurs several times (once a retriever) counts with
     its mean, so that every retriever gets the same topics. `uniform`, the recommended design, draws n topics
-    at random, whatever their P(5). `neyman` makes `strata` strata of equal size by P(5) and draws of stratum
-    s a number in proportion to N_s * sqrt(mean p(1-p)), the spread that is left once P(5) is known, but at
-    least min_per_stratum (Neyman 1934); with fewer than strata * min_per_stratum topics to judge it draws as
-    `uniform` does. All topics are judged where there are no more than n.
+    at random, whatever their P(5). `neyman` makes `strata` strata of equal size by P(5). From stratum s it draws a
+    number in proportion to N_s * sqrt(mean p(1-p)), the spread that is left once P(5) is known, but at least
+    min_per_stratum (Neyman 1934). With fewer than strata * min_per_stratum topics to judge it draws as `uniform` does.
+    All topics are judged where there are no more than n.
 
     Samples of one seed nest: every topic has a place in a random order that follows from the seed and its
     qid alone, and the first topics are drawn. So a uniform sample of 200 contains that of 100, also where
-    topics are added to or left out of the data set. Samples by `neyman` nest where P(5) is the same and both
-    have at least strata * min_per_stratum topics, or both fewer: the first topics of every stratum are drawn,
-    and no stratum gets fewer as n grows. Across that boundary most topics are the same, not all.
+    topics are added to or left out of the data set. Samples by `neyman` nest where P(5) is the same and both have at
+    least strata * min_per_stratum topics, or both fewer. The reason: the first topics of every stratum are drawn, and
+    no stratum gets fewer as n grows. Across that boundary most topics are the same, not all.
 
     Raises ConfigError for n, strata, min_per_stratum or design out of range, DataError for a p outside
     [0, 1].

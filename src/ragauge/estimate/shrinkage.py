@@ -1,8 +1,8 @@
 """Means of slices shrunk towards their common mean, by a beta-binomial model that is integrated numerically.
 
-Of twenty slices the lowest is low by chance, too. Each slice's mean is taken as one draw of a beta distribution
-with mean mu and intraclass correlation rho, from which its topics are drawn. Where the slices differ by no more than
-chance allows, rho is near 0 and every slice moves to the common mean; a slice with many topics moves little.
+In twenty slices the lowest is low by chance, too. Each slice's mean is taken as one draw of a beta distribution with
+mean mu and intraclass correlation rho, from which its topics are drawn. Where the slices differ by no more than chance
+allows, rho is near 0 and every slice moves to the common mean; a slice with many topics moves little.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def shrunk_means(
 ) -> np.ndarray:
     """float64 [3, slices]: means shrunk towards their common mean, and both ends of their intervals.
 
-    `values` [slices] are means within `limits` over `n` topics each, `effective` how many yes-or-no values tell
-    as much (`effective_topics`); NaN where one is not known, and of fewer than two slices. The posterior is that
-    of x ~ Binomial(effective, theta), theta ~ Beta with mean mu and 1 / (alpha + beta + 1) = rho, both uniform on
-    (0, 1), x being effective * value also where that is no whole number (a quasi-likelihood for scores). Uniform
-    rho is a uniform variance between slices as in Morris 1983 and Tak & Morris 2017, under which that variance
-    is not estimated as 0 where it may be more. Intervals are central ones of the posterior, but
-    reach the end of the scale where all topics of a slice are there. They hold `level` of the slices on average, and
-    not of each slice.
+    `values` [slices] are means within `limits` over `n` topics each. `effective` is the number of yes-or-no values that
+    determine each mean as well (`effective_topics`). NaN where one is not known, and for fewer than two slices. The
+    posterior is that of x ~ Binomial(effective, theta), where theta ~ Beta has mean mu and 1 / (alpha + beta + 1) =
+    rho, both uniform on (0, 1). x is effective * value, even where that is no whole number (a quasi-likelihood for
+    scores). Uniform rho is a uniform variance between slices as in Morris 1983 and Tak & Morris 2017, under which that
+    variance is not estimated as 0 where it may be more. Intervals are central ones of the posterior, but reach the end
+    of the scale where all topics of a slice are there. They hold `level` of the slices on average, and not of each
+    slice.
     """
     from scipy.special import betainc
 
@@ -76,8 +76,9 @@ def _posteriors(y: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     """The posterior of every slice's theta, from its share y of n draws, as a mixture of beta distributions.
 
     Returns the weights [rhos], and means and alpha + beta [rhos, slices]: given rho the mixture over mu is taken as
-    the beta distribution of its mean and variance. rho is at the middles of cells that widen geometrically from 0,
-    mu at quantiles of a beta distribution that is wider than its posterior; the latter's density is divided out.
+    the beta distribution of its mean and variance. rho is at the middles of cells that widen geometrically from 0. mu
+    is at quantiles of a beta distribution that is wider than its posterior, and that distribution's density is divided
+    out.
     """
     from scipy.special import betaincinv, betaln
 

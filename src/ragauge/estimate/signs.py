@@ -14,8 +14,8 @@ _BLOCK = 2_000_000  # signs of one block: bounds the memory
 def flipped_sums(values: np.ndarray, n_flips: int, seed: int = 0) -> Iterator[np.ndarray]:
     """Yields float64 blocks [flips, columns], n_flips rows in all: column sums of topics with random signs.
 
-    `values` is float [topics, columns] without NaN. A topic's sign is the same in all columns, so that a row
-    keeps how the columns vary together; the signs depend on the seed and the number of topics alone.
+    `values` is float [topics, columns] without NaN. A topic's sign is the same in all columns, so that a row keeps how
+    the columns vary together. The signs depend on the seed and the number of topics alone.
     """
     n = len(values)
     rng = np.random.default_rng(seed)

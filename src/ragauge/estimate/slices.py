@@ -2,7 +2,7 @@
 
 A slice is estimated as all topics are: shares and scores by `bounded_mean`, other answer measures by a
 bootstrap, shares of a judged sample by `ppi_shares`. Every interval and every average holds by itself; the
-paired tests are corrected over all slices. Beside each stands what it is after shrinking (`shrunk_means`).
+paired tests are corrected over all slices. Beside each stands its shrunk value (`shrunk_means`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ Weights = Mapping[str, Mapping[str, float]]
 SHRUNK = ("shrunk", "shrunk_lo", "shrunk_hi")
 ABOUT_SHRUNK = (
     "A value alone is that of the slice's own topics. A shrunk one is moved towards the other slices, further where "
-    "the slice has few topics and where the slices differ little; compare slices, and look for the worst, by these. "
+    "the slice has few topics and where the slices differ little. Compare slices, and look for the worst, by the "
+    "shrunk ones. "
     "The shrunk intervals hold 95 % of the slices on average; that of a slice unlike all others holds it less often."
 )
 
@@ -56,15 +57,14 @@ def slice_estimates(
     """Every measure by slice: [group, slicing, slice, measure, value, lo, hi, n, effective_n, small, *SHRUNK].
 
     `frame` has a row per topic (of each `group`, such as system, where one is named; the column is left out
-    else), with columns `slice:<slicing>` (`ragauge.estimate.slicing`). Measures: `ir_score` over the topics
-    that have one; the shares of `class_shares` over answerable topics that have something to judge by, where
-    any has a label; `rejection_share`, class 1 among unanswerable topics; each of `answers` over the topics
-    with a value. n counts these topics, effective_n how many yes-or-no values would tell as much (NaN for a
-    measure of any size); `small` says that n is below ten; lo and hi are NaN for one topic. `shrunk` with its
-    ends is the value shrunk towards that of the slicing's other slices (`shrunk_means`), NaN for a measure of
-    any size and a slice without others.
-    A measure without a topic in the slice has no row. Where a sample of topics was judged the shares are
-    those of `ppi_shares`, and are left out where it judged too few of the slice. Empty without slices.
+    else), with columns `slice:<slicing>` (`ragauge.estimate.slicing`). Measures: `ir_score` over the topics that have
+    one; the shares of `class_shares` over answerable topics that can be judged, where any has a label;
+    `rejection_share`, class 1 among unanswerable topics. Each of `answers` is over the topics with a value. n counts
+    these topics, and effective_n the yes-or-no values that determine the mean as well (NaN for a measure of any size).
+    `small` says that n is below ten; lo and hi are NaN for one topic. `shrunk` with its ends is the value shrunk
+    towards that of the slicing's other slices (`shrunk_means`), NaN for a measure of any size and a slice without
+    others. A measure without a topic in the slice has no row. Where a sample of topics was judged the shares are those
+    of `ppi_shares`, and are left out where it judged too few of the slice. Empty without slices.
     """
     keys = [group] if group else []
     rows = []
@@ -155,12 +155,12 @@ def macro_averages(
 ) -> pd.DataFrame:
     """The mean over the slices of every slicing: [group, slicing, measure, value, lo, hi, n, slices].
 
-    `estimates` are those of `slice_estimates`, at the same level. All slices count alike, or by `weights`
-    {slicing: {slice: weight}}, which need not add up to 1; topics whose value is not known are in no average,
-    nor are slices without the measure: `slices` and n, their topics, say what is. No row where fewer than two
-    slices have weight and measure. Intervals are over topics, the slices being given (see `_interval`); NaN
-    for a measure of any size where a slice has none. Slices of a slicing in `mixed` have clusters in common
-    (`mixed_slicings`): they are taken to err all alike, which is the most that their average can err.
+    `estimates` are those of `slice_estimates`, at the same level. All slices count alike, or by `weights` {slicing:
+    {slice: weight}}, which need not add up to 1. No average has topics whose value is not known, or slices without the
+    measure; `slices` and n count its slices and topics. No row where fewer than two slices have weight and measure.
+    Intervals are over topics, the slices being given (see `_interval`); NaN for a measure of any size where a slice has
+    none. Slices of a slicing in `mixed` have clusters in common (`mixed_slicings`): they are taken to err all alike,
+    which is the most that their average can err.
     """
     keys = [str(column) for column in itertools.takewhile(lambda c: c != "slicing", estimates.columns)]
     unbounded = {info.name for info in answers if not info.bounded}
@@ -185,7 +185,7 @@ def macro_averages(
 
 
 def mixed_slicings(frame: pd.DataFrame) -> list[str]:
-    """The slicings of which two slices have topics of one cluster."""
+    """The slicings with two slices that have topics of one cluster."""
     if (clusters := clusters_of(frame)) is None:
         return []
     return [by for by in slicings(frame) if frame[PREFIX + by].groupby(clusters.to_numpy()).nunique().gt(1).any()]
@@ -201,9 +201,9 @@ def _interval(
 ) -> tuple[float, float]:
     """Wilson's interval of a weighted mean of k independent means in [0, 1], at its effective number.
 
-    That is p(1 - p) over the variance of the mean, the sum of w²·v. To each slice 2/k topics at 0 and as many
-    at 1 are added (Price & Bonett 2004), so that few equal values do not pass for certain, and v is p(1 - p)
-    over the slice's effective number of topics less the one that its own mean takes.
+    That is p(1 - p) over the variance of the mean, the sum of w²·v. Each slice gets 2/k topics at 0 and as many at 1
+    (Price & Bonett 2004), so that few equal values do not pass for certain. v is p(1 - p) over the slice's effective
+    number of topics less the one that its own mean takes.
     """
     added = 2 / len(value)
     p = (value * effective + added) / (effective + 2 * added)

@@ -47,10 +47,10 @@ def slicings(frame: pd.DataFrame) -> list[str]:
 def slice_labels(values: pd.Series, by: SliceBy) -> pd.Series:
     """The slice of every value: str, "not known" for a missing value and an empty text.
 
-    A number with at most six distinct values is its own slice; one with more is binned: by its quantiles
-    into four bins of about equal size, or as `by.bins` says. A bin holds its lower edge: "under 3", "3 to 7"
-    (7 not among them), "7 and more". White space of texts is folded. Raises ConfigError for bins of what is
-    no number, and for more than 200 slices.
+    A number with at most six distinct values is its own slice. One with more is binned: by its quantiles into four bins
+    of about equal size, or as `by.bins` says. A bin holds its lower edge: "under 3", "3 to 7" (7 not among them), "7
+    and more". White space of texts is folded. Raises ConfigError for bins of what is no number, and for more than 200
+    slices.
     """
     known = values.notna()
     numbers = _numbers(values[known], by)

@@ -38,7 +38,7 @@ from ragauge.estimate.prompts import by_prompt, other_labels
 
 @dataclass(frozen=True)
 class Estimates:
-    """What the outcomes say of score and class; `model` is None where no row has a verdict.
+    """The estimates from score and class of the outcomes; `model` is None where no row has a verdict.
 
     `example` are a few rows of the model's features, `metrics` the contract's names and values.
     """
@@ -55,11 +55,10 @@ def quality(outcomes: pd.DataFrame, sampled: pd.DataFrame | None = None) -> dict
     """IR score and the share of every judge class, each with its 95 % interval over topics (`_lo`, `_hi`).
 
     The IR score is of the topics that have one, the shares of the rows `with_classes`; both are left out
-    where there is none. Of unanswerable topics there is `rejection_share`. Where only some topics were judged
-    (columns judged and p1..p5), the shares are prediction-powered estimates for all topics, beside the
-    classical ones of the headlines; `sampled` is what `ppi_shares` makes of the outcomes, where that is
-    known. With several of the judge's prompts there is the share of right answers by each, and their spread.
-    Without any verdict the intervals of shares are NaN.
+    where there is none. Unanswerable topics add `rejection_share`. Where only some topics were judged (columns judged
+    and p1..p5), the shares are prediction-powered estimates for all topics, beside the classical ones of the headlines.
+    `sampled` is the result of `ppi_shares` for these outcomes, where it is known. With several of the judge's prompts
+    there is the share of right answers by each, and their spread. Without any verdict the intervals of shares are NaN.
     """
     values: dict[str, float] = {}
     known = scored(outcomes)
@@ -114,7 +113,7 @@ def _sampled_shares(shares: pd.DataFrame) -> dict[str, float]:
 def answer_measures(
     outcomes: pd.DataFrame, infos: Sequence[AnswerMeasureInfo], n_boot: int, seed: int
 ) -> dict[str, float]:
-    """Of every answer measure the mean over topics that have a value, its interval, and the share without."""
+    """The mean of every answer measure over topics that have a value, its interval, and the share without."""
     values: dict[str, float] = {}
     for info in infos:
         name, column = info.name, outcomes[info.name]
@@ -133,9 +132,9 @@ def _headlines(shares: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]
 def human(outcomes: pd.DataFrame) -> dict[str, float]:
     """The judge's agreement with people (column human_label), and prediction-powered shares of their classes.
 
-    {} without a human label. The shares take the judge's verdicts for predictions of the human labels, so
-    every topic needs its verdict: with a sample of judged topics there is the agreement alone, and so with
-    labels that are no sample of the topics.
+    {} without a human label. The shares use the judge's verdicts as predictions of the human labels, so every topic
+    needs its verdict. With a sample of judged topics, or with labels that are no sample of the topics, there is the
+    agreement alone.
     """
     if "human_label" not in outcomes or outcomes["human_label"].isna().all():
         return {}

@@ -1,10 +1,10 @@
-"""The thresholds h and k of the IR score: exact, with all optima, and what they say of the classes.
+"""The thresholds h and k of the IR score: exact, with all optima, and their worth for the classes.
 
 Below h a lack of information is likely (class 1), above k a right answer (class 5), between them a risk of
-hallucination. The log-likelihood of a threshold t is L(t) = sum log(a_i + 1e-10) with a_i = 1 where [score on
-the right side of t] agrees with [class is the target], else 0: -23.03 times the disagreements. So the
-estimate is the t in [0, 1] with the fewest disagreements, and these change at the observed scores only: one
-sort and a cumulative count find every optimum (docs/method.md).
+hallucination. The log-likelihood of a threshold t is L(t) = sum log(a_i + 1e-10). a_i is 1 where [score on the right
+side of t] agrees with [class is the target], else 0. So L(t) is -23.03 times the disagreements. The estimate is
+therefore the t in [0, 1] with the fewest disagreements. These change at the observed scores only: one sort and a
+cumulative count find every optimum (docs/method.md).
 """
 
 from __future__ import annotations
@@ -49,16 +49,15 @@ _NO_GAIN = Estimate(_NAN, _NAN, _NAN, 0)
 class Threshold:
     """A fitted threshold: `side` "above" says the target iff score > value, "below" iff score < value.
 
-    `value` is the middle of `interval`, the widest of the optimal `intervals` (all maximal sets of thresholds
-    with the fewest disagreements, in rising order, each with its open and closed ends); of equally wide ones
-    the lowest. `lo`, `hi`: how stable the value is, the central part of its bootstrap over topics, NaN where
-    none was asked for; it is no confidence interval. `not_rejected`: the thresholds that a paired test over
-    topics does not reject against `value` (see `Segments.not_rejected`), in rising order; none for fewer than
-    two topics. `accuracy`: share of the n pairs on which threshold and class agree; `base_rate`: what the
-    better constant answer of each system reaches; both on the data of the fit. `gain`: accuracy on topics that
-    the fit has not seen, less `base_rate` (see `out_of_fold_gain`), NaN where not asked for. `degenerate`: "always" or
-    "never" where the threshold says the same of every observed score. `log_likelihood`: L(value). Without
-    pairs all numbers are NaN and `interval` is None.
+    `intervals` are all maximal sets of thresholds with the fewest disagreements, in rising order, each with its open
+    and closed ends. `interval` is the widest of them, of equally wide ones the lowest, and `value` its middle. `lo`,
+    `hi`: how stable the value is, the central part of its bootstrap over topics, NaN where none was asked for; it is no
+    confidence interval. `not_rejected`: the thresholds that a paired test over topics does not reject against `value`
+    (see `Segments.not_rejected`), in rising order; none for fewer than two topics. `accuracy`: share of the n pairs on
+    which threshold and class agree; `base_rate`: what the better constant answer of each system reaches; both on the
+    data of the fit. `gain`: accuracy on topics that the fit has not seen, less `base_rate` (see `out_of_fold_gain`),
+    NaN where not asked for. `degenerate`: "always" or "never" where the threshold says the same of every observed
+    score. `log_likelihood`: L(value). Without pairs all numbers are NaN and `interval` is None.
     """
 
     side: Side
@@ -141,15 +140,14 @@ def fit_threshold(
     """The threshold in [0, 1] with the fewest disagreements between `side` of it and `is_target`.
 
     `scores` float [n] in [0, 1]; `is_target` bool [n]; `side` "above" (k: target iff score > t) or "below"
-    (h: target iff score < t). A threshold is a number of [0, 1] and both sides are strict: with a score of 0
-    in the data no k says "always", with a score of 1 no h does, and `accuracy` may then be under `base_rate`.
-    With n_boot > 0 lo and hi are percentiles over resampled `topics` [n] (default: every pair a topic); NaN
-    for fewer than two topics. With n_splits > 1 there is a gain over as many folds of topics. `weights` [n],
-    above 0, say how many pairs each pair stands for (see `weights_of`): disagreements and all shares are then
-    weighted. `systems` int [n] numbers the system of each pair from 0 (default: one for all), whose own better
-    constant answer `base_rate` and gain are held against. `clusters` [n] are what is resampled, tested and put
-    into folds where topics are not independent. Time: one sort, and n operations a replicate. Raises
-    DataError for scores outside [0, 1] and for weights that are not above 0.
+    (h: target iff score < t). A threshold is a number of [0, 1] and both sides are strict. With a score of 0 in the
+    data no k says "always", and with a score of 1 no h does; `accuracy` may then be under `base_rate`. With n_boot > 0
+    lo and hi are percentiles over resampled `topics` [n] (default: every pair a topic); NaN for fewer than two topics.
+    With n_splits > 1 there is a gain over as many folds of topics. `weights` [n], above 0, say how many pairs each pair
+    stands for (see `weights_of`): disagreements and all shares are then weighted. `systems` int [n] numbers the system
+    of each pair from 0 (default: one for all), whose own better constant answer `base_rate` and gain are held against.
+    `clusters` [n] are what is resampled, tested and put into folds where topics are not independent. Time: one sort,
+    and n operations a replicate. Raises DataError for scores outside [0, 1] and for weights that are not above 0.
     """
     x = np.asarray(scores, dtype=float)
     target = np.asarray(is_target, dtype=bool)
@@ -227,9 +225,9 @@ def out_of_fold_gain(
     system not, gains nothing.
 
     The threshold is fitted on the other folds of whole topics (as many folds as topics where there are fewer
-    than n_splits). The constant answer is the better one of all rows: one fitted on the other folds would
-    be wrong too often, as a class that is frequent there is rare in the fold left out. The interval is that
-    of `paired_share_interval` and holds the fits fixed. `weights`, `systems`, `clusters` as in `fit_threshold`. NaN for
+    than n_splits). The constant answer is the better one of all rows. One fitted on the other folds would be wrong too
+    often, as a class that is frequent there is rare in the fold left out. The interval is that of
+    `paired_share_interval` and holds the fits fixed. `weights`, `systems`, `clusters` as in `fit_threshold`. NaN for
     fewer than two topics or clusters.
     """
     codes, n_units, n_topics = units_among(len(scores), topics, clusters)
@@ -297,8 +295,8 @@ def fit_thresholds(
 
     `frame` has `qid`, `ir_score`, `label`; rows without a label are left out and counted. Rows count as often
     as their `weight` says, where a sample was judged (see `asked`). All rows of a topic are resampled
-    together. A system is what GROUP_COLUMNS tell apart, its budget included. n_boot=0 leaves `lo` and `hi`
-    out, n_splits=0 the gain. Raises DataError on a bad row.
+    together. The columns of GROUP_COLUMNS identify a system, its budget included. n_boot=0 leaves `lo` and `hi` out,
+    n_splits=0 the gain. Raises DataError on a bad row.
     """
     check_outcomes(frame)
     labels = labels_of(frame)
@@ -322,14 +320,13 @@ def fit_thresholds(
 def share_by_zone(
     frame: pd.DataFrame, h: float, k: float, n_boot: int = 1000, seed: int = 0, level: float = LEVEL
 ) -> pd.DataFrame:
-    """What the thresholds would make of the classes, beside what the judge found.
+    """The class shares that the thresholds imply, beside the judged ones.
 
-    Returns [zone, share, classes, judged_share, difference, lo, hi], one row each for `above_k` against
-    class 5, `between` against classes 2 to 4, `below_h` against class 1, and `missing` for rows without a
-    verdict (share 0). Shares are over all rows, difference is share less judged_share, lo and hi its interval
-    over topics for these h and k. A score on a threshold is between; should h lie above k, a score above k
-    counts there and not as below h. Rows count as often as their `weight` says. Shares are NaN where h or k
-    is.
+    Returns [zone, share, classes, judged_share, difference, lo, hi]. The rows are `above_k` against class 5, `between`
+    against classes 2 to 4, `below_h` against class 1, and `missing` for rows without a verdict (share 0). Shares are
+    over all rows, difference is share less judged_share, lo and hi its interval over topics for these h and k. A score
+    on a threshold is between; should h lie above k, a score above k counts there and not as below h. Rows count as
+    often as their `weight` says. Shares are NaN where h or k is.
     """
     check_outcomes(frame)
     scores = frame["ir_score"].to_numpy(dtype=float)

@@ -30,15 +30,14 @@ _COLUMNS = ["group", "n_tokens", "class", "predicted", "judged", "difference", "
 class Transfer:
     """Predicted against judged class shares of groups that the predictor had not seen.
 
-    `table`: [group, n_tokens (0 where pooled), class, predicted, judged, difference, lo, hi, n]: difference
-    is predicted less judged, lo and hi its interval over topics, fits included, n the group's rows.
-    `mean_absolute_error`: what is to be expected of the differences on as many other topics (see
-    `leave_one_out`); `mean_absolute_error_base`: the same where every group is predicted the class shares of
-    the others; `mean_absolute_error_perfect`: the same if the true difference were 0 everywhere, which is
-    what sampling alone does. `kendall_tau`: rank correlation (tau-b) between the predicted and the judged
-    order of the groups by correct share, a mean over n_tokens where these are apart; NaN where one side ties
-    throughout. With fewer than two groups that have labels, or fewer than two topics, the table is empty and
-    the numbers are NaN.
+    `table`: [group, n_tokens (0 where pooled), class, predicted, judged, difference, lo, hi, n]. difference is
+    predicted less judged, lo and hi its interval over topics, fits included, n the group's rows. `mean_absolute_error`:
+    the differences to expect on as many other topics (see `leave_one_out`). `mean_absolute_error_base`: the same where
+    every group is predicted the class shares of the others. `mean_absolute_error_perfect`: the same if the true
+    difference were 0 everywhere: the effect of sampling alone. `kendall_tau`: rank correlation (tau-b) between the
+    predicted and the judged order of the groups by correct share. It is a mean over n_tokens where these are apart, and
+    NaN where one side ties throughout. With fewer than two groups that have labels, or fewer than two topics, the table
+    is empty and the numbers are NaN.
     """
 
     by: str
@@ -64,17 +63,17 @@ def leave_one_out(
 ) -> Transfer:
     """How well a predictor fitted on other groups and other topics predicts each group's class shares.
 
-    `by` is the column that is left out (`retriever`, `dataset`, `chunker`, `llm`). Topics are in five folds;
-    a row is predicted by a model of the other groups' rows in the other folds, and a predicted share is the
-    mean of predict_proba over the group's rows. Both shares are over the rows that have a label, since a
-    predictor knows no missing verdicts; the rest is counted. A row counts by its `weight`, where the frame
-    has that column. Intervals resample the topics and move the fits with them, to first order.
+    `by` is the column that is left out (`retriever`, `dataset`, `chunker`, `llm`). Topics are in five folds. A row is
+    predicted by a model of the other groups' rows in the other folds, and a predicted share is the mean of
+    predict_proba over the group's rows. Both shares are over the rows that have a label, since a predictor knows no
+    missing verdicts; the rest is counted. A row counts by its `weight`, where the frame has that column. Intervals
+    resample the topics and move the fits with them, to first order.
 
-    Over all folds the same topics make the fits and the judged shares: where topics are easy by chance, they
-    are so for both, and differences are smaller than on other topics. Their variance with fits and shares of
-    different topics is the sum of the two parts of it, so a normal difference with what is missing of that
-    variance gives the error to expect on other topics. Where
-    the frame has clusters, these take the place of topics. Raises DataError on a bad row.
+    Over all folds the same topics make the fits and the judged shares. Where topics are easy by chance, they are so for
+    both, and differences are smaller than on other topics. With fits and shares of different topics the variance is the
+    sum of its two parts. So a normal difference with the missing part of that variance is added, which gives the error
+    to expect on other topics. Where the frame has clusters, these take the place of topics. Raises DataError on a bad
+    row.
     """
     if at not in ("pooled", "n_tokens"):
         raise DataError(f"at={at!r}; allowed are 'pooled' and 'n_tokens'")

@@ -1,7 +1,7 @@
 """How the predictor does on topics that it has not seen.
 
-Cross-validation keeps all rows of a topic in one fold, and every measure stands beside that of the base-rate
-model, which gives each row the class shares of the training folds.
+Cross-validation keeps all rows of a topic in one fold. Every measure stands beside that of the base-rate model, which
+gives each row the class shares of the training folds.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ def cross_validate(
     """Out-of-fold probabilities with whole topics (or clusters) in one fold, and their measures beside the base rate.
 
     log_loss: natural log, probabilities clipped to [1e-6, 1]. brier: sum over the five classes of the squared
-    error, 0 to 2. auc_correct, auc_lack: of P(5) for class 5, of P(1) for class 1, over pairs of rows of one
-    fold; NaN where no fold has rows with that class and without. ece: of P(5) in ten bins of equal width, see
-    `CalibrationError`. calibration_slope, calibration_intercept: of the logit of P(5), see `CalibrationLine`.
-    Every measure counts a row by its `weight`, where the frame has that column. With fewer topics than
-    n_splits each topic is a fold; with fewer than two every measure is NaN. A class that a training fold
-    lacks has probability 0 there.
+    error, 0 to 2. auc_correct, auc_lack: AUC of P(5) for class 5, of P(1) for class 1, over pairs of rows of one fold.
+    NaN where no fold has rows with that class and without. ece: calibration error of P(5) in ten bins of equal width,
+    see `CalibrationError`. calibration_slope, calibration_intercept: of a regression on the logit of P(5), see
+    `CalibrationLine`. Every measure counts a row by its `weight`, where the frame has that column. With fewer topics
+    than n_splits each topic is a fold; with fewer than two every measure is NaN. A class that a training fold lacks has
+    probability 0 there.
     """
     check_outcomes(frame, features)
     weights = row_weights(frame)

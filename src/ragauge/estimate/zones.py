@@ -1,9 +1,9 @@
-"""Zones of the IR score with a guarantee: where at most a share alpha of the answers are not what is said.
+"""Zones of the IR score with a guarantee: at most a share alpha of the answers in one is of another class.
 
-Above `right.value` at most alpha of the answers are not right (class 5), below `lack.value` at most alpha are
-not a lack of information (class 1); each holds with the given confidence over draws of the topics it was
-found on, for answers to new topics of the same kind. A threshold is chosen by tests of many thresholds, from
-strict to loose (Learn then Test: Angelopoulos et al. 2021); where none passes there is none (docs/method.md).
+Above `right.value` at most alpha of the answers are not right (class 5), below `lack.value` at most alpha are not a
+lack of information (class 1). Each holds for answers to new topics of the same kind, with the given confidence over
+draws of the topics it was found on. A threshold is chosen by tests of many thresholds, from strict to loose (Learn then
+Test: Angelopoulos et al. 2021); where none passes there is none (docs/method.md).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Zone:
 
     `side` "above" is score > value, "below" is score < value. `value`: the loosest threshold that holds, a
     whole hundredth; NaN where none does, and `why_none` says why. `n` of the `n_rows` answers lie in the
-    zone, 0 where there is none. `missed` is the share of the n that are not of the class or have no verdict,
-    on the data that the zone was found on; NaN where n is 0.
+    zone, 0 where there is none. `missed` is the share of the n with another class or no verdict, on the data that the
+    zone was found on; NaN where n is 0.
     """
 
     side: Side
@@ -82,7 +82,7 @@ def fit_zones(frame: pd.DataFrame, alpha: float = ALPHA, confidence: float = CON
     """The two zones of a frame of outcomes: qid, ir_score, label, and what tells rows of a topic apart.
 
     Clusters, where the frame has some, take the place of topics. A missing verdict counts as not right and as no
-    lack. Jobs without a single verdict are left out: nobody was asked. Not offered for topics that were drawn by
+    lack. Jobs without a single verdict are left out: they had no judge. Not offered for topics that were drawn by
     strata (a `weight` that varies). Raises DataError on a bad row, and for an alpha or a confidence that is not
     allowed.
     """
@@ -118,9 +118,9 @@ def fit_zone(
     """The loosest threshold on whose `side` at most alpha of the answers are not `is_target`.
 
     `scores` float [n] in [0, 1], `is_target` bool [n], `topics` int [n] from 0. The share is one of answers:
-    a topic counts as often as it has answers in the zone. Tested are the whole hundredths, from strict to
-    loose, by the fallback procedure (Wiens & Dmitrienko 2005): the level 1 - confidence is split evenly over
-    the `_starts`; a test that passes hands its level on to the next threshold, one that fails loses it.
+    a topic counts as often as it has answers in the zone. The whole hundredths are tested, from strict to loose, by the
+    fallback procedure (Wiens & Dmitrienko 2005). The level 1 - confidence is split evenly over the `_starts`. A test
+    that passes hands its level on to the next threshold, and one that fails loses it.
     """
     n_rows = len(scores)
     none = Zone(side, target, float("nan"), 0, n_rows, float("nan"), "there are no verdicts")
@@ -157,8 +157,8 @@ def fit_zone(
 def effective_number(topics: np.ndarray) -> float:
     """How many topics with one answer each count as much as these rows: (sum n_i)^2 / sum n_i^2 (Kish 1965).
 
-    `topics` int [rows]. That is the number of topics where all have equally many rows, and less where some
-    have more: the answers to one topic are taken to be alike, which errs on the safe side where they are not.
+    `topics` int [rows]. That is the number of topics where all have equally many rows, and less where some have more.
+    The answers to one topic are taken to be alike, which errs on the safe side where they are not.
     """
     n = np.bincount(topics).astype(float)
     return float(n.sum() ** 2 / max((n**2).sum(), 1.0))
@@ -195,7 +195,7 @@ def _fewest(level: float, alpha: float) -> int:
 
 
 def _judged_jobs(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of jobs (what tells answers to one topic apart) of which at least one row has a verdict."""
+    """The rows of jobs with at least one verdict; the columns that distinguish answers to one topic identify a job."""
     by = [column for column in GROUP_COLUMNS if column in frame]
     judged = frame["label"].notna()
     if not by or judged.all():

@@ -23,7 +23,7 @@ Prepare = Callable[[Sequence[str], Path], AbstractContextManager[list[str]]]
 
 
 class SweepOrigin(Protocol):
-    """What a sweep came from; `tags` are those of its MLflow run that say so."""
+    """The origin of a sweep; `tags` are those of its MLflow run that say so."""
 
     @property
     def tags(self) -> Mapping[str, str]: ...
@@ -33,9 +33,9 @@ class SweepOrigin(Protocol):
 
 
 class Origin(SweepOrigin, Protocol):
-    """What a job came from, with the job's own choices and overrides.
+    """The origin of a job, with the job's own choices and overrides.
 
-    record: what `job.json` holds of it, under the name of the argument.
+    record: its entry in `job.json`, under the name of the argument.
     """
 
     @property
@@ -46,7 +46,7 @@ class Origin(SweepOrigin, Protocol):
     def record(self) -> Mapping[str, Any]: ...
 
     def changed(self, tags: Mapping[str, str]) -> list[str]:
-        """What these tags of the new run say otherwise than the old run's, a line each."""
+        """The differences of these tags of the new run from the old run's, a line each."""
 
 
 class Argument(Protocol):
@@ -59,14 +59,14 @@ class Argument(Protocol):
     prepared: Prepare
 
     def origin(self, conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) -> Origin | None:
-        """What the job that was composed from this configuration folder came from."""
+        """The origin of the job that was composed from this configuration folder."""
 
     def of_sweep(self, jobs: Jobs) -> SweepOrigin:
-        """What the jobs of a sweep, or of a group of it, came from; one of them at least has the record."""
+        """The origin of the jobs of a sweep, or of a group of it; one of them at least has the record."""
 
 
 def preparing(arguments: Sequence[str]) -> Prepare | None:
-    """What prepares these arguments for Hydra; None where Hydra reads them as they are."""
+    """The plug-in's function that prepares these arguments for Hydra; None where Hydra reads them as they are."""
     for point in loading.points_of(GROUP):
         if any(argument.startswith(f"{point.name}=") for argument in arguments):
             argument: Argument = loading.loaded(point)
@@ -75,7 +75,7 @@ def preparing(arguments: Sequence[str]) -> Prepare | None:
 
 
 def origin_of(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) -> Origin | None:
-    """What a job came from; None for one that was configured as usual."""
+    """The origin of a job; None for one that was configured as usual."""
     for point in loading.points_of(GROUP):
         if point.name in choices:
             argument: Argument = loading.loaded(point)
@@ -84,7 +84,7 @@ def origin_of(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) 
 
 
 def origin_of_sweep(jobs: Jobs) -> SweepOrigin | None:
-    """What comparable jobs of a sweep came from; None where they were configured as usual."""
+    """The origin of comparable jobs of a sweep; None where they were configured as usual."""
     for point in loading.points_of(GROUP):
         if any(point.name in record for record in jobs.records):
             argument: Argument = loading.loaded(point)

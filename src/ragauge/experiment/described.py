@@ -1,4 +1,4 @@
-"""What is said of a run beside its numbers: MLflow's description and dataset, and the last lines of a job."""
+"""The texts about a run: MLflow's description and dataset, and the last lines that a job prints."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 def job_note(choices: Mapping[str, str], dataset: str, n_tokens: int, model: str, note: str | None) -> str:
     """The description of a job's run: what it measured, and how to read it; after `tracking.note`.
 
-    choices: the chosen option of every config group. model: what answers.
+    choices: the chosen option of every config group. model: the LLM that answers.
     """
     chosen = {group: name for group, name in choices.items() if name not in ("none", "rank")}
     around = [f"{group} {chosen[group]}" for group in AROUND_RETRIEVER if group in chosen]
@@ -90,7 +90,7 @@ def describe(job: MeasuredJob, run: track.Run) -> None:
 
 
 def descriptions(pipeline: Pipeline) -> dict[str, str]:
-    """What components say of how they do it (for example that queries were made without an LLM), as tags."""
+    """How components do their work (for example that queries were made without an LLM), as tags."""
     told: dict[str, str] = {}
     for group in GROUPS:
         component = getattr(pipeline.components, group)
@@ -123,7 +123,7 @@ def run_text(run_id: str, folder: Path, uri: str, experiment_id: str) -> str:
 
 
 def last_lines(cfg: DictConfig, folder: JobFolder, record: Mapping[str, Any]) -> list[str]:
-    """What a finished job prints at its end: its numbers in a line, and where to look at them."""
+    """The lines that a job prints at its end: its numbers in one line, and where to look at them."""
     lines = in_numbers(record)
     if folder.sweep is not None:
         return [*lines, f"  MLflow run {record['run_id']}; folder {folder.path}"]

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def earlier_labels(cfg: DictConfig, topics: pd.DataFrame) -> pd.Series | None:
     """The class 1..5 that the run of `judge.earlier` has for each of the topics (Int8 by qid); None without one.
 
-    Topics that it does not have, or has no verdict on, are left out. ConfigError where no sample is judged;
-    DataError where the run is no job, has no verdicts, was itself judged on a sample (its seed may have drawn
-    the very topics that are judged now), shares no topic, or has another question under a qid.
+    Topics that it does not have, or has no verdict on, are left out. Raises ConfigError where no sample is judged.
+    Raises DataError where the run is no job, has no verdicts, shares no topic, or has another question under a qid; and
+    where it was itself judged on a sample, since its seed may have drawn the very topics that are judged now.
     """
     source = cfg.judge.get("earlier")
     if source is None:

@@ -1,4 +1,4 @@
-"""What holds a job to the rules of its `gate`: plug-ins and packages, by an entry point."""
+"""Plug-ins and packages that hold a job to the rules of its `gate`, found by an entry point."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def guarded(
     places: Mapping[str, str | Path],
     database: Callable[[], Path | None],
 ) -> int:
-    """Runs `work`, which fills the record, and returns the exit code; a failure is told and recorded.
+    """Runs `work`, which fills the record, and returns the exit code; prints and records a failure.
 
     `record` has the job's name. places: the folders that it writes into, by the keys that choose others;
     database: MLflow's file, None of a server. They are named where a disk is full or a place cannot be

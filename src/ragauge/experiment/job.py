@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def execute(cfg: DictConfig, folder: JobFolder) -> int:
-    """Runs the job and returns its exit code; a failure is told, and recorded in MLflow and in `job.json`."""
+    """Runs the job and returns its exit code; prints a failure and records it in MLflow and in `job.json`."""
     settle(cfg)
     record = first_record(cfg, folder)
 

@@ -1,7 +1,8 @@
-"""What the answer measures of a job would ask an LLM for: each is run on what is known, and nobody is asked.
+"""The requests to an LLM that the answer measures of a job would make: each measure runs on the known replies, and asks
+no LLM.
 
-Where a reply is not known the measure goes on with a guess of it (for claims the sentences of the answer),
-so that the requests that follow are counted, too, as estimates.
+Where a reply is unknown the measure goes on with a guess of it (for claims the sentences of the answer). So the
+requests that follow are counted, too, as estimates.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def of_measures(
 
     answers: as far as they are known; with `asked_for` those that are missing come from an LLM, and stand-ins
     of their length take their places. contexts: None where they are not known. `seed` draws the topics that
-    are measured again. Of a model that cannot tell what it would need tokens and cost are missing.
+    are measured again. Tokens and cost are missing for a model that cannot say what it would need.
     """
     stages = [s for s in pipeline.stages if isinstance(s, MeasureAnswers) and "chat" in s.uses]
     if not stages:
@@ -128,7 +129,7 @@ def _unknown_contexts(pipeline: Pipeline, token: str) -> dict[str, pd.DataFrame]
 
 
 class _NoVectors:
-    """An embedder for measurements whose values nobody reads."""
+    """An embedder for measurements whose values are not read."""
 
     def embed(self, texts: Sequence[str], role: str = "passage", scratch: Any = None) -> np.ndarray:
         return np.zeros((len(texts), 1), dtype=np.float32)

@@ -99,7 +99,7 @@ class MeasuredJob:
 
     @cached_property
     def findings(self) -> list[JobFinding]:
-        """What is found out about the job, in order."""
+        """The findings of the job, in order."""
         return job_findings()
 
     def find_out(self, after: After, run: track.Run) -> None:

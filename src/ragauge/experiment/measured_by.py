@@ -1,4 +1,4 @@
-"""What a job measures with, which decides what jobs may be pooled with it, and its predictor."""
+"""What a job measures with, which decides which jobs may be pooled with it, and its predictor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 def measured_by(pipeline: Pipeline) -> dict[str, str]:
     """The digest of what the job measures with, by name: jobs that share all of it may be pooled.
 
-    Of a chat model what its server says that it serves is part: known once there are verdicts.
+    For a chat model it includes the name that its server reports, known once there are verdicts.
     """
     of = pipeline.components
     means: dict[str, Any] = {"measure": of.measure, "tokenizer": of.tokenizer, "judge": of.judge}

@@ -1,8 +1,8 @@
-"""What a job would need of LLMs and judges: the requests that are not answered yet; nobody is asked.
+"""The requests to LLMs and judges that a job would make and that have no answer yet; asks no LLM.
 
-What the store and the ledger hold is looked up: a run, contexts, answers and verdicts that are there need
-nothing, and known contexts and answers give the real prompts. Where those are not known yet, stand-ins of
-their length are counted, and marked.
+The store and the ledger are looked up. A run, contexts, answers and verdicts that are there need nothing, and known
+contexts and answers give the real prompts. Where those are not known yet, stand-ins of their length are counted, and
+marked.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def unknown_contexts(pipeline: Pipeline) -> pd.DataFrame:
 
 
 def stand_ins(asked: pd.DataFrame) -> pd.DataFrame:
-    """Needs of requests that stand for others: no other job has these, and nobody answered them."""
+    """Needs of stand-in requests: no other job shares these, and none has an answer."""
     keys = [uuid.uuid4().hex for _ in range(len(asked))]
     return asked.assign(key=keys, known=False, exact=False)
 
@@ -218,10 +218,9 @@ def to_ask(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
 def added_up(requests: pd.DataFrame) -> dict[str, dict[str, float]]:
     """Requests by who asks: {calls, calls_cached, calls_shared, calls_guessed, prompt_tokens, ...}.
 
-    calls: distinct requests that are not answered, of which calls_guessed are stand-ins; calls_cached:
-    distinct requests that are answered; calls_shared: rows whose request is counted further up, of another
-    job as a rule. prompt_tokens, completion_tokens, cost_usd: of calls. {} of who cannot say what asking
-    would need.
+    calls: distinct requests without an answer; calls_guessed: the stand-ins among them; calls_cached: distinct requests
+    with an answer; calls_shared: rows whose request is counted further up, mostly of another job. prompt_tokens,
+    completion_tokens, cost_usd: their sums over calls. {} of who cannot say what asking would need.
     """
     sums: dict[str, dict[str, float]] = {}
     requests = requests.reset_index(drop=True)

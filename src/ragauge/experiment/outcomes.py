@@ -71,7 +71,7 @@ def retrieved(
 def features(
     topics: pd.DataFrame, part_scores: pd.DataFrame, contexts: pd.DataFrame, run: pd.DataFrame, n_tokens: int
 ) -> pd.DataFrame:
-    """What is known of every topic before any LLM is asked, beside its IR score (keyed by qid).
+    """Columns known of every topic before any LLM is asked, beside its IR score (keyed by qid).
 
     evidence_best, evidence_worst: the highest and lowest score of the topic's evidence parts, in [0, 1].
         Missing where the IR score is.

@@ -1,4 +1,4 @@
-"""A job before its work: checked against its config, and what a dry run says of it."""
+"""A job before its work: its config is checked, and `dry_run` counts what it would ask for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.families import check_primary
+from ragauge.contract.finding import Finding, JobFinding
+from ragauge.contract.loading import points_of
 from ragauge.contract.protocols import judges_together
 from ragauge.diagnose.failures import check_rules
 from ragauge.experiment.earlier import earlier_labels
@@ -34,11 +37,29 @@ def prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
     for gate in gates(cfg):
         gate.check(cfg, pipeline, run_name(cfg, folder.choices), experiment, folder.sweep_id)
     check_primary(cfg.report.primary, [info.name for info in pipeline.answer_measures])
+    check_settings(cfg)
     check_measures(pipeline, cfg.foresight.target, alone=folder.sweep is None)
     earlier_labels(cfg, pipeline.frame("topics"))  # checks the earlier run before any work
     if cfg.failures == "rules":
         check_rules([info.name for info in pipeline.answer_measures])
     return pipeline, fitting_predictor(pipeline, cfg)
+
+
+# What the settings ask for is found by plug-ins, and nothing else reads them: entry point by setting, and its group.
+_SETTINGS_OF_FINDINGS: dict[str, tuple[str, type[Finding | JobFinding]]] = {
+    "measure_latency": ("latency", JobFinding),
+    "foresight.target": ("foresight", Finding),
+}
+
+
+def check_settings(cfg: DictConfig) -> None:
+    """ConfigError for a setting that is read by a finding which is not installed."""
+    from omegaconf import OmegaConf
+
+    for key, (name, kind) in _SETTINGS_OF_FINDINGS.items():
+        value = OmegaConf.select(cfg, key)
+        if value and name not in {point.name for point in points_of(kind.group)}:
+            raise ConfigError(f"{key}={value}: the plug-in {name} is not installed (entry points of {kind.group})")
 
 
 def judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:

@@ -1,4 +1,4 @@
-"""What a job is asked for, as its record, its MLflow run and its folder hold it before any work."""
+"""The request for a job, as its record, its MLflow run and its folder hold it before any work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def first_record(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
-    """What `job.json` holds of a job that has not begun."""
+    """The `job.json` of a job that has not begun."""
     return {
         "status": "FAILED",
         "name": run_name(cfg, folder.choices),
@@ -49,7 +49,7 @@ def first_record(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
 
 
 def used_places(cfg: DictConfig) -> dict[str, Any]:
-    """What a job reads and writes, wherever it is started from: pooling finds it again by this."""
+    """The places that a job reads and writes, independent of the working directory; pooling finds it again by them."""
     store = Path(cfg.store).absolute()
     named = {part: cfg[part].get("ledger") for part in ("llm", "evaluator", "judge")}
     default = os.environ.get("RAGAUGE_LEDGER") or str(store / "ledger.db")
@@ -66,7 +66,7 @@ def used_places(cfg: DictConfig) -> dict[str, Any]:
 
 
 def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:
-    """What a run is called in lists: retriever and the parts chosen around it, budget and model."""
+    """The name of a run in lists: retriever and the parts chosen around it, budget and model."""
     model = _model(cfg, choices)
     around = [choices.get(group) for group in AROUND_RETRIEVER]
     system = [choices.get("retriever", "?"), *(part for part in around if part not in (None, "none", "rank"))]
@@ -74,7 +74,7 @@ def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:
 
 
 def _model(cfg: DictConfig, choices: Mapping[str, str]) -> str:
-    """What answers: the chat model, the recorded system, or the option of the llm."""
+    """The answering model: the chat model, the recorded system, or the option of the llm."""
     from omegaconf import OmegaConf
 
     model = OmegaConf.select(cfg, "llm.chat.model") or OmegaConf.select(cfg, "llm.system")

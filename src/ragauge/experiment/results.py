@@ -1,4 +1,4 @@
-"""What a job or a sweep came to, read back from MLflow and, where it is on this machine, from the store."""
+"""The results of a job or a sweep, read back from MLflow and, where it is on this machine, from the store."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Whereabouts:
 
 
 def whereabouts(tags: Mapping[str, str]) -> Whereabouts:
-    """What the tag says, as far as it is so on this machine; nothing where the tag is missing or is damaged.
+    """The places in the tag that exist on this machine; nothing where the tag is missing or damaged.
 
     An MLflow server may be shared: a store is a folder of this machine, and an entry a digest, or they are
     not looked at.
@@ -190,7 +190,7 @@ class JobResult(Logged):
 
     @cached_property
     def contexts(self) -> pd.DataFrame:
-        """[qid, n_tokens, text, n_used, docnos]: what the LLM was given, cut at `n_tokens`.
+        """[qid, n_tokens, text, n_used, docnos]: the contexts that the LLM got, cut at `n_tokens`.
 
         From MLflow alone docnos are the first ten.
         """
@@ -303,7 +303,7 @@ class JobResult(Logged):
 
 
 class Pooled(Logged):
-    """What comparable jobs of a sweep came to together: leaderboard, tests, figures, predictor.
+    """Pooled results of comparable jobs of a sweep: leaderboard, tests, figures, predictor.
 
     `group` names the jobs; "" where all of the sweep's are comparable.
     """
@@ -334,7 +334,7 @@ class SweepResult:
 
     groups: by name; most sweeps have one, named "", and then `tables`, `figures`, `metrics`, `leaderboard`,
     `outcomes` and `run_id` are those of it. With several groups these raise a DataError that lists them.
-    failed: what went wrong, by the name of the job that failed or did not meet its gate; {} where all did.
+    failed: the error of each job that failed or did not meet its gate, by its name; {} if there is none.
     """
 
     def __init__(self, groups: Mapping[str, Pooled], jobs: list[JobResult], folder: Path | None) -> None:
@@ -411,9 +411,9 @@ class SweepResult:
 def load(run_id: str, tracking_uri: str | None = None) -> JobResult | SweepResult:
     """The job or sweep of an MLflow run, whose id may be cut to its first characters.
 
-    tracking_uri: of MLflow; None is MLFLOW_TRACKING_URI, else mlruns/ in the working directory. Of the run of
-    a sweep's group that group alone. ConfigError where MLflow or the run is not there, DataError where the
-    run is neither a job's nor a sweep's.
+    tracking_uri: MLflow's address; None is MLFLOW_TRACKING_URI, else mlruns/ in the working directory. The run of a
+    sweep's group gives that group alone. ConfigError where MLflow or the run is not there, DataError where the run is
+    neither a job's nor a sweep's.
     """
     reader = Reader(track.absolute_uri(track.tracking_uri(tracking_uri)))
     run = reader.run(run_id)

@@ -1,4 +1,4 @@
-"""What is logged and kept of a job once its verdicts are there."""
+"""Logs and keeps a job's numbers once its verdicts are there."""
 
 from __future__ import annotations
 

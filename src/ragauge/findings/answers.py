@@ -1,4 +1,4 @@
-"""What answers are worth by the measures of `answers`: a job's, and a section of the report for each that they name."""
+"""The worth of answers by the measures of `answers`: a job's, and a section of the report for each that they name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class AnswersMeasured(JobFinding):
     after = "answers"
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """What measures say of means beyond their limits. Answers and their values are made here."""
+        """Warnings for means beyond their limits. Answers and their values are made here."""
         job.frame("answers")  # before measures ask about them
         told = warnings_of(job.frame("answer_values"), job.pipeline.components.answers)
         return Found(told, metrics={**without_claims(job.pipeline), **of_all_answers(job.pipeline)})
@@ -51,7 +51,7 @@ class AnswersMeasured(JobFinding):
 
 
 class RecordedAnswers(JobFinding):
-    """What a file says that its answers took."""
+    """The cost of recorded answers by their file."""
 
     name = "recorded_answers"
     after = "answers"
@@ -89,7 +89,7 @@ def cut_after_answers(n_tokens: int, run: pd.DataFrame, layouts: pd.DataFrame, p
 
 
 def recorded_costs(answers: pd.DataFrame) -> dict[str, float]:
-    """What a file says that its answers took: recorded_<what>; without what it does not tell.
+    """The cost of recorded answers by their file: recorded_<what>; without values that it lacks.
 
     Sums of prompt and completion tokens and of US dollars, median and 95th percentile of seconds.
     """
@@ -103,7 +103,7 @@ def recorded_costs(answers: pd.DataFrame) -> dict[str, float]:
 def without_claims(pipeline: Any) -> dict[str, float]:
     """<measure>_no_claims: the share of topics whose answer, or reference answer, holds no claim to measure.
 
-    Of every measure that may lack claims. It is a part of <measure>_missing; the rest are failures, and what
+    It covers every measure that may lack claims. It is a part of <measure>_missing; the rest are failures, and what
     else a topic lacks.
     """
     values, n = pipeline.frame("answer_values"), len(pipeline.frame("topics"))
@@ -118,7 +118,7 @@ def without_claims(pipeline: Any) -> dict[str, float]:
 
 
 def of_all_answers(pipeline: Any) -> dict[str, float]:
-    """What answer measures say of all answers together, such as the corpus BLEU."""
+    """Answer measures of all answers together, such as the corpus BLEU."""
     found: dict[str, float] = {}
     for measure in pipeline.components.answers.values():
         if isinstance(measure, MeasuresJob):
@@ -127,14 +127,14 @@ def of_all_answers(pipeline: Any) -> dict[str, float]:
 
 
 def warnings_of(values: pd.DataFrame, measures: Mapping[str, Any]) -> list[str]:
-    """What answer measures say of means that are beyond their limits."""
+    """The warnings of answer measures for means that are beyond their limits."""
     means = values.groupby("measure")["value"].mean()
     told = [info.warning(float(means.get(info.name, np.nan))) for one in measures.values() for info in infos_of(one)]
     return [one for one in told if one]
 
 
 class Answers(Finding):
-    """What answers are worth by the measures of `answers`."""
+    """The worth of answers by the measures of `answers`."""
 
     name = "answers"
 

@@ -1,4 +1,4 @@
-"""The judge asked again: how stable its labels are, and what asking about some topics once more says of a job."""
+"""The judge asked again: how stable its labels are, and the cost of asking about some topics once more."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class JudgedAgain(JobFinding):
     )
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """What asking again cost, as metrics of the judge; None where it is not asked again."""
+        """The cost of asking again, as metrics of the judge; None where it is not asked again."""
         stability, again = job.judged_again or _of_one_job(job)
         costs = {} if again is None or again.empty else costs_of_replies(again, "judge_")
         return Found(costs, metrics=stability) if stability or costs else None
@@ -115,8 +115,8 @@ class AskedAgain(Finding):
                 ]
             )
         about = Text(
-            "Topics were judged a second time. Labels that are equal to the first ones when the same request is made "
-            "once more lack to 100 % what is noise; in another order of the candidates they lack noise and position. "
+            "Topics were judged a second time. Where the same request is made once more, the share of labels that "
+            "change is noise. In another order of the candidates it is noise and position. "
             "The position effect is the difference. A judge that sees one answer a request has no order, so no "
             "position effect."
         )

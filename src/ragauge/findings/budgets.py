@@ -16,7 +16,7 @@ _NAMES = {"ir_score": "IR score", "correct": "right"}
 
 
 class OverBudgets(Finding):
-    """What changes with the budget N."""
+    """The measures of a sweep by budget N."""
 
     name = "budgets"
     metrics = (Metric("correct_share_at_n/*", chart=True),)
@@ -85,10 +85,9 @@ def _tests(value: Budgets) -> list[Any]:
     )
     return [
         Text(
-            f"This sweep has {value.n_budgets} budgets, and the leaderboard is for one of them. A budget that "
-            "is picked because two systems differ there needs the p over all budgets below: an ordinary test "
-            "at the picked one of ten finds a difference between equal systems up to three times as often as "
-            "its 5 %.",
+            f"This sweep has {value.n_budgets} budgets, and the leaderboard is for one of them. A budget that is "
+            "picked because two systems differ there needs the p over all budgets below. An ordinary test at the "
+            "picked one of ten finds a difference between equal systems up to three times as often as its 5 %.",
             "note",
         ),
         Fold(

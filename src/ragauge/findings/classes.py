@@ -1,4 +1,5 @@
-"""The judge's classes by system, at the sweep's budget and at every other; what a sample says of all topics."""
+"""The judge's classes by system, at the sweep's budget and at every other; and their estimates for all topics from a
+sample."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ _SHARES = [*(f"judge_share_{c}" for c in JUDGE_CLASSES), "judge_share_missing"]
 
 
 class Classes(Finding):
-    """What the judge made of the answers."""
+    """The judge's classes of the answers."""
 
     name = "classes"
 
@@ -57,7 +58,7 @@ class Classes(Finding):
         figure = judge_shares(_beside_study(jobs, value), f"Judge classes at N = {jobs.n_tokens} tokens")
         blocks: list[Block] = [
             Text(
-                "What the judge made of the answers. Classes 2 and 4 are hallucinations; 1 and 3 hold no wrong "
+                "The judge's classes of the answers. Classes 2 and 4 are hallucinations; 1 and 3 hold no wrong "
                 "statement."
             ),
             Picture(

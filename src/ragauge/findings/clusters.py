@@ -16,7 +16,7 @@ class ClustersFound(JobFinding):
     metrics = ("clusters", "cluster_icc", "cluster_width_ratio")
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """Of right answers, and of IR scores without verdicts; None where topics share nothing."""
+        """For right answers, and for IR scores without verdicts; None where topics share nothing."""
         rows = job.outcomes if "estimates" in found else job.pipeline.retrieved
         measured = clusterings(rows)
         if not measured:
@@ -32,7 +32,7 @@ class ClustersFound(JobFinding):
 
 
 class Clusters(Finding):
-    """What clusters do to the intervals of a sweep."""
+    """The effect of clusters on the intervals of a sweep."""
 
     name = "clusters"
 

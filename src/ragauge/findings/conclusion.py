@@ -15,7 +15,7 @@ _NAMED = 4  # systems that a sentence names
 
 
 class Conclusion(Finding):
-    """What the other findings amount to, in three sentences."""
+    """A summary of the other findings in three sentences."""
 
     name = "conclusion"
 
@@ -79,7 +79,7 @@ def _listed(names: Sequence[str], word: str = "and") -> str:
 
 
 def _next(causes: Causes | None) -> str:
-    """What to try for the most frequent cause of the first origin."""
+    """The advice for the most frequent cause of the first origin."""
     cause = EVERY_CAUSE.get(str(causes.origins["cause"].iloc[0])) if causes is not None else None
     if cause is None:
         return ""

@@ -1,4 +1,4 @@
-"""What the jobs cost: calls and money by who asked, seconds by stage, and how long one question takes."""
+"""The cost of the jobs: calls and money by who asked, seconds by stage, and how long one question takes."""
 
 from __future__ import annotations
 
@@ -98,7 +98,8 @@ def costs_of_replies(replies: pd.DataFrame, prefix: str = "") -> dict[str, float
 
 
 def full_cost(replies: pd.DataFrame, chat: Any) -> float:
-    """US dollars that the replies cost whoever asked first: cached ones by their tokens and the chat's price.
+    """US dollars that the replies cost when they were first asked for: cached ones by their tokens and the chat's
+    price.
 
     `chat` is the model that gave them; cached replies of one that tells no `cost` count nothing. NaN where
     it is a service, which alone knew.
@@ -109,13 +110,13 @@ def full_cost(replies: pd.DataFrame, chat: Any) -> float:
 
 
 def taken(answers: pd.DataFrame) -> tuple[float, float]:
-    """Seconds and US dollars that recorded answers took when they were given; NaN where nobody told."""
+    """Seconds and US dollars that recorded answers took when they were given; NaN where unknown."""
     seconds, cost = (float(answers[name].sum()) for name in ("seconds", "cost_usd"))
     return seconds or math.nan, cost or math.nan
 
 
 def costs_of_parts(pipeline: Any) -> dict[str, float]:
-    """What the parts before the llm took: calls and money (`rewriter_llm_calls`), and what they count."""
+    """Calls and money of the parts before the llm (`rewriter_llm_calls`), and the counts that they report."""
     found: dict[str, float] = {}
     chats = {s.group: pipeline.chat_of(s) for s in pipeline.stages if s.group and "chat" in s.uses}
     for group, chat in chats.items():
@@ -135,7 +136,8 @@ def costs_of_parts(pipeline: Any) -> dict[str, float]:
 
 
 def _costs_of_varied(pipeline: Any, stage: Any) -> dict[str, float]:
-    """What the answers from other contexts took, or the verdicts on them; of the store, nothing."""
+    """Calls and money of the answers from other contexts, or of the verdicts on them; nothing where the store had
+    them."""
     entry = pipeline.entry(stage.label)
     replies = entry.frame(stage.makes[0])
     if not entry.made:
@@ -146,13 +148,12 @@ def _costs_of_varied(pipeline: Any, stage: Any) -> dict[str, float]:
 
 
 def per_topic(pipeline: Any, stages: Sequence[Any]) -> dict[str, float]:
-    """Of a topic, on average: tokens of context, and what it took from question to answer when that was made.
+    """Averages over topics: tokens of context, and seconds and cost from question to answer when that was made.
 
     stages: those that work on a question until it is answered.
 
-    seconds_per_topic is of a batch: what the stages took to make what they made for all topics, whoever made
-    it, over their number. cost_usd_per_topic counts replies of the ledger at their price. What nobody told
-    is left out.
+    seconds_per_topic is of a batch: the time that the stages took to make their output for all topics, in any job, over
+    the number of topics. cost_usd_per_topic counts replies of the ledger at their price. Unknown values are left out.
     """
     making = [pipeline.making[s.name] for s in stages if s.name in pipeline.making]
     contexts = pipeline.contexts
@@ -243,7 +244,8 @@ def _latency_blocks(rows: Sequence[Mapping[str, Any]]) -> list[Block]:
         Heading("How long one question takes"),
         Text(
             "Questions sent one by one through every stage, the answer included, with models loaded and no cache "
-            "answering: the median, and below it the 95th percentile, which one question in twenty exceeds. This is "
+            "answering. Shown are the median, and below it the 95th percentile, which one question in twenty exceeds. "
+            "This is "
             "what a user waits for; the seconds of the jobs are those of a batch."
         ),
         Grid("Latency", columns, cells),
@@ -268,7 +270,7 @@ def costs(records: Sequence[Record]) -> dict[str, dict[str, float]]:
 
 
 def costs_of_jobs(systems: Sequence[str], records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Of every job its seconds, and the sums over all who asked: {system, n_tokens, llm_calls, …}."""
+    """The seconds of every job, and the sums over all who asked: {system, n_tokens, llm_calls, …}."""
     return [
         {
             "system": system,
@@ -295,7 +297,7 @@ def stage_seconds(records: Sequence[Record]) -> dict[str, float]:
 
 
 def latencies(systems: Sequence[str], records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Of every job that measured it: {system, n_tokens, topics, stages: {name: (median, 95th percentile)}}.
+    """The latency of every job that measured it: {system, n_tokens, topics, stages: {name: (median, 95th percentile)}}.
 
     The stages are in the order of the job, `total` is the last.
     """

@@ -1,4 +1,4 @@
-"""What the verdicts of one job say, made once: metrics, predictor, figure and sampled shares.
+"""Estimates from the verdicts of one job, made once: metrics, predictor, figure and sampled shares.
 
 They depend on the outcomes and the settings alone: a job whose verdicts are known takes them from the store.
 """
@@ -74,12 +74,12 @@ def findings(
     answer_measures: Sequence[AnswerMeasureInfo] = (),
     floor: float | None = None,
 ) -> Findings:
-    """What the outcomes of the job `name` say, from the store or made now.
+    """The estimates from the outcomes of the job `name`, from the store or made now.
 
     `estimate` are the arguments of `summary.estimate` that the config gives, `settings` what the scores mean
-    to a predictor, `answer_measures` the columns that answer measures filled. Outcomes of
-    which a sample was judged have the columns judged, stratum and p1 to p5. `floor` is what unrelated text
-    scores at their budget: a mark in the figure.
+    to a predictor, `answer_measures` the columns that answer measures filled. Outcomes with a sample of judged topics
+    have the columns judged, stratum and p1 to p5. `floor` is what unrelated text scores at their budget: a mark in the
+    figure.
     """
     named = ("qid", "label", "judged", "human_label", "judge_status", "unanswerable", CLUSTER, "prompts_are")
     columns = outcomes.select_dtypes("number").columns.union([c for c in named if c in outcomes], sort=False)

@@ -145,9 +145,10 @@ _COLOURS = (
 
 @dataclass(frozen=True)
 class Causes:
-    """shares: of `cause_shares`, slices: of `causes_by_slice`, places: of `right_by_place`; by system.
+    """shares: that of `cause_shares`; slices: that of `causes_by_slice`; places: that of `right_by_place`; all by
+    system.
 
-    origins: of `failure_origins`, of all systems together.
+    origins: that of `failure_origins`, for all systems together.
     """
 
     shares: pd.DataFrame
@@ -182,9 +183,10 @@ class Failures(Finding):
         systems = found["leaderboard"].systems
         blocks: list[Block] = [
             Text(
-                "Every failed topic has one cause. Rules are tried in a fixed order, and the first that holds decides: "
-                "no verdict; the step that lost most of the evidence; where all evidence stands in the context, its "
-                "place or the LLM. A topic may fail at a second step, too, which only a change of the first shows."
+                "Every failed topic has one cause. Rules are tried in a fixed order, and the first that holds "
+                "decides. The order: no verdict; the step that lost most of the evidence; where all evidence stands "
+                "in the context, its place or the LLM. A topic may fail at a second step, too, which only a change of "
+                "the first shows."
             ),
             _origins(value.origins),
             Heading("What to try"),
@@ -249,7 +251,7 @@ def _shares(shares: pd.DataFrame, systems: Sequence[str]) -> Grid:
 
 
 def _advice(table: pd.DataFrame) -> Grid:
-    """What to try for each cause that there is, the most frequent over all systems first."""
+    """Advice for each cause that occurs, the most frequent over all systems first."""
     counts = table.groupby("cause")["topics"].sum().sort_values(ascending=False, kind="stable")
     causes = [EVERY_CAUSE[str(name)] for name, topics in counts.items() if topics]
     columns: Heads = ["Cause", *(Col(title, left=True, wrap=True) for title in ("What to try", "For example"))]

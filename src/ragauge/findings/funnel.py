@@ -88,7 +88,7 @@ _KEPT, _LOST, _GAINED = "#0072B2", "#D55E00", "#009E73"
 
 @dataclass(frozen=True)
 class Lost:
-    """steps: of `funnel_of_metrics`, answers: of `answers_by_evidence`, each with a column system.
+    """steps: that of `funnel_of_metrics`; answers: that of `answers_by_evidence`; each with a column system.
 
     without: the systems that have no funnel.
     """
@@ -99,7 +99,7 @@ class Lost:
 
 
 class Funnel(Finding):
-    """What of the evidence each step keeps, loses and adds."""
+    """The evidence that each step keeps, loses and adds."""
 
     name = "funnel"
 
@@ -123,24 +123,24 @@ class Funnel(Finding):
         systems = found["leaderboard"].systems
         blocks: list[Block] = [
             Text(
-                f"One measure of the same evidence at every step, at N = {jobs.n_tokens} tokens: in whole documents of "
-                "the corpus; in the one best chunk for each part of the evidence (of its own document, or of those "
-                "most like it where that lacks it); in all hits joined; and in what each further part of the system "
-                "hands on. No LLM is asked. A step may gain, where neighbouring chunks complete a sentence that the "
+                f"One measure of the same evidence at every step, at N = {jobs.n_tokens} tokens. The steps are: whole "
+                "documents of the corpus; the one best chunk for each part of the evidence (of its own document, or "
+                "of those most like it where that lacks it); all hits joined; and the output of each further part of "
+                "the system. No LLM is asked. A step may gain, where neighbouring chunks complete a sentence that the "
                 "chunker cut."
             ),
             Picture(
                 "funnel",
                 "Waterfall of the evidence by step for the first systems of the leaderboard; the numbers are in the "
                 "table below",
-                "What of the evidence each step keeps, loses and adds. Whiskers: 95 % intervals of the change, over "
+                "The evidence that each step keeps, loses and adds. Whiskers: 95 % intervals of the change, over "
                 "topics.",
             ),
             _steps(value.steps, systems),
         ]
         if len(value.answers):
             blocks += [
-                Heading("What the LLM made of it"),
+                Heading("Answers by evidence"),
                 Text(
                     "A part of the evidence counts as there where the measure is at least 0.9. Shares are of the "
                     "topics of the row."

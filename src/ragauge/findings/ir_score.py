@@ -121,8 +121,8 @@ def _floor(name: str, curve: Mapping[int, float], floors: int) -> str:
     which = f" ({name})" if floors > 1 else ""
     return (
         f"It is not 0 on text that has nothing to do with the question: random passages of the same corpus{which} "
-        f"score {score(curve[max(curve)])} at N = {max(curve)}. What a system is above this floor, it owes to "
-        "what it found."
+        f"score {score(curve[max(curve)])} at N = {max(curve)}. The distance of a system from this floor is due to its "
+        "retrieval."
     )
 
 
@@ -179,9 +179,9 @@ def curve_of(scores: pd.DataFrame) -> dict[int, float]:
 
 
 def floor_of(measure: Any, means: pd.DataFrame) -> dict[int, float]:
-    """What the measure gives for unrelated text, the mean over topics of `floor_means`: {n_tokens: score}.
+    """The measure's value of unrelated text, the mean over topics of `floor_means`: {n_tokens: score}.
 
-    Of a corrected measure it is what is left of that after the correction.
+    For a corrected measure it is the rest of that after the correction.
     """
     values = means["corrected" if is_corrected(measure) else "value"]
     return dict(zip(means["n_tokens"].tolist(), values.tolist(), strict=True))

@@ -58,7 +58,7 @@ class Lacking(JobFinding):
 
 
 def lacking(pipeline: Any) -> dict[str, Any]:
-    """What a job's record holds of its topics: their number and how many lack what, the first ten of these.
+    """A job's record of its topics: their number, how many lack what, and the first ten of these.
 
     metrics: topics, topics_<what>; lacking: qids by what: evidence, evidence where it should be, something to judge by,
     an answer. An unanswerable topic counts as that alone.
@@ -103,7 +103,7 @@ _SHOWN = 200  # characters of one
 
 
 def lacking_text(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What of the topics is left out for want of it, a sentence each, from the metrics of the jobs.
+    """Sentences on topics left out of a measure because they lack something, from the metrics of the jobs.
 
     Topics are named as far as a record has their qids (`lacking`, by what they lack).
     """

@@ -52,9 +52,9 @@ _LABELS = {"ir_score": "IR score", "correct": "right answers", "hallucination": 
 
 @dataclass(frozen=True)
 class Board:
-    """frame: of `leaderboard`, a row per system; pairs: of `compare_pairs`; best: of `best_sets`.
+    """frame: that of `leaderboard`, a row per system; pairs: that of `compare_pairs`; best: that of `best_sets`.
 
-    detectable: of `detectable_differences`; alike: of `alike`. infos: the answer measures.
+    detectable: that of `detectable_differences`; alike: that of `alike`. infos: the answer measures.
     """
 
     frame: pd.DataFrame
@@ -87,7 +87,7 @@ class Board:
         return next((measure for measure, there in known.items() if there), None)
 
     def label_of(self, measure: str) -> str:
-        """What a measure is called in a sentence."""
+        """The name of a measure in a sentence."""
         return _LABELS.get(measure) or next(info.label for info in self.infos if info.name == measure)
 
     def alike_sentences(self, measure: str) -> list[str]:

@@ -16,7 +16,6 @@ from ragauge.findings.clusters import Clusters, ClustersFound
 from ragauge.findings.conclusion import Conclusion
 from ragauge.findings.cost import Cost, Costs, JudgeCosts
 from ragauge.findings.failures import Failures, FailuresFound
-from ragauge.findings.foresight import Foresees
 from ragauge.findings.funnel import Funnel, FunnelFound
 from ragauge.findings.ir_score import ScoreByN, ScoreFound
 from ragauge.findings.lacking import Lacking, Skipped
@@ -75,7 +74,6 @@ _OF_SWEEPS: tuple[type[Finding], ...] = (
     PredictorFound,
     PredictedShares,
     Transfers,
-    Foresees,
     Cost,
     WorthReading,
     Unreadable,

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class PeopleFound(JobFinding):
-    """What labels by people say of a judge's probabilities."""
+    """Shares corrected by labels of people, from a judge's probabilities."""
 
     name = "people"
     metrics = (
@@ -66,8 +66,8 @@ class PeopleFound(JobFinding):
 def powered_by_people(outcomes: pd.DataFrame) -> dict[str, float]:
     """Metrics <measure>_ppi, _labels_only (each with _lo and _hi), and what they rest on; {} without labels.
 
-    Of every question that the outcomes have labels and a judge's probabilities for, over the topics
-    that have a probability. Tells where labels are few, are on answers without one, or are no sample.
+    They cover every question for which the outcomes have labels and a judge's probabilities, over the topics that have
+    a probability. Tells where labels are few, are on answers without one, or are no sample.
     """
     values: dict[str, float] = {}
     for question in QUESTIONS:
@@ -110,7 +110,7 @@ class People:
 
 
 class BesidePeople(Finding):
-    """What labels by people say of the judge, and correct."""
+    """The judge beside labels by people, and shares corrected by them."""
 
     name = "people"
 
@@ -160,9 +160,10 @@ class BesidePeople(Finding):
         if value.pairs is not None and len(value.pairs):
             blocks += [
                 Text(
-                    "Differences between systems as people would judge them: those of the verdicts, corrected by the "
-                    "labels that both answers of a topic have (PPI++, t test, Holm's correction over all pairs of a "
-                    "measure). A judge whose errors differ between systems bends the leaderboard's tests, but not "
+                    "Differences between systems as people would judge them. They are those of the verdicts, "
+                    "corrected by the labels that both answers of a topic have (PPI++, t test, Holm's correction over "
+                    "all pairs of a measure). A judge whose errors differ between systems bends the leaderboard's "
+                    "tests, but not "
                     "these."
                 ),
                 _pairs(value.pairs),
@@ -199,7 +200,7 @@ def _pairs(pairs: pd.DataFrame) -> Grid:
 
 
 def judged_lines(values: Mapping[str, float]) -> list[str]:
-    """What a sample of judged topics and labels by people say, a line each; none where neither is there."""
+    """Lines on a sample of judged topics and on labels by people; none where neither is there."""
     found = []
     if "judged_topics" in values:
         n, of = values["judged_topics"], values.get("topics", math.nan)

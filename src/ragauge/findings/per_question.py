@@ -1,4 +1,4 @@
-"""What a job shows of each question: the table, the traces, and MLflow's page *Evaluation runs*."""
+"""The views of each question of a job: the table, the traces, and MLflow's page *Evaluation runs*."""
 
 from __future__ import annotations
 
@@ -104,14 +104,14 @@ def _queries(queries: pd.DataFrame) -> pd.Series:
 
 
 def _outcome(outcomes: pd.DataFrame) -> pd.Series:
-    """What came of a question in one text, for comparison at a glance: judge's class, IR score, answer."""
+    """The outcome of a question in one text, for comparison at a glance: judge's class, IR score, answer."""
     judged = outcomes["label"].map(JUDGE_CLASSES).astype("str").where(outcomes["label"].notna(), "no verdict")
     scores = outcomes["ir_score"].map("IR score {:.2f}".format).where(outcomes["ir_score"].notna(), "no IR score")
     return judged + " · " + scores + ": " + outcomes["answer"].fillna("")
 
 
 def _texts(pipeline: Any) -> Callable[[str, str], str]:
-    """What (qid, docno) stands for in a context: a chunk, or the topic's passage of that name."""
+    """The text of (qid, docno) in a context: a chunk, or the topic's passage of that name."""
     if any("passages" in stage.makes for stage in pipeline.stages):
         # A compressor may have split one passage into several.
         passages = pipeline.frame("passages").groupby(["qid", "docno"], sort=False)["text"].agg(" ".join)
@@ -176,7 +176,8 @@ def _feedback(row: Mapping[Hashable, Any], pipeline: Any) -> dict[str, track.Fee
 
 
 def with_labels_of_people(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfig, experiment: str) -> pd.DataFrame:
-    """The outcomes with what people said of the answers, as `human_labels` has it: of a file, of MLflow's traces."""
+    """The outcomes with people's labels of the answers, from the source in `human_labels`: a file, or MLflow's
+    traces."""
     if cfg.human_labels is None:
         return outcomes
     if cfg.human_labels != FROM_MLFLOW:
@@ -185,11 +186,11 @@ def with_labels_of_people(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfig
 
 
 def _with_labels_of_traces(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfig, experiment: str) -> pd.DataFrame:
-    """The outcomes with a column `human_label` (Int8): what people said of these answers on MLflow's traces.
+    """The outcomes with a column `human_label` (Int8): people's labels of these answers on MLflow's traces.
 
-    A label holds for the answer that it was given to: that of a trace which was measured, or of one that
-    ragauge wrote for the same topic and the same answer, whichever job it was of; of several such traces the
-    latest label counts. DataError where there is no label on any of them.
+    A label holds for the answer that it was given to: the answer of a trace that was measured, or one that ragauge
+    wrote, in any job, for the same topic and the same answer. Where several such traces have a label, the latest
+    counts. DataError where there is no label on any of them.
     """
     source = _traced(pipeline)
     places = [_own_place(cfg, experiment), *([_place(source)] if source is not None else [])]

@@ -43,7 +43,7 @@ class Predicted(JobFinding):
 
 
 class PredictedShares(Finding):
-    """What `predictor=models:/...` expects of every job; the jobs have logged it."""
+    """The shares that `predictor=models:/...` expects of every job; the jobs have logged them."""
 
     name = "predicted"
 

@@ -1,4 +1,4 @@
-"""What the parts that retrieve tell of their work, and measures of their rankings, which do not depend on N."""
+"""Counts of the parts that retrieve, and measures of their rankings, which do not depend on N."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ragauge.measures.rankings import cut_short, full_name, metric_of, ranking_m
 
 
 class Retrieving(JobFinding):
-    """What became of documents and questions on their way into the context."""
+    """Documents and questions on their way into the context."""
 
     name = "retrieving"
     after = "scores"
@@ -57,7 +57,7 @@ class Retrieving(JobFinding):
 
 
 def rewriting(checks: pd.DataFrame) -> dict[str, float]:
-    """What `query_checks` says over topics; a mean is left out where no topic has a value."""
+    """The means of `query_checks` over topics; left out where no topic has a value."""
     means = checks[["similarity", "new_hits"]].mean().dropna()
     return {
         "rewriter_failed": int(checks["failed"].sum()),
@@ -106,7 +106,7 @@ class RankingsFound(JobFinding):
 
 
 class Rankings(Finding):
-    """nDCG, recall and the like, as the jobs have measured them."""
+    """nDCG, recall and other measures of rankings, from the jobs."""
 
     name = "rankings"
 

@@ -79,12 +79,12 @@ class SlicesFound(JobFinding):
 
     def show(self, job: Job, value: int, found: Founds) -> Shown:
         """That not all slices are metrics."""
-        told = f"{value} slices, of which {MAX_LOGGED} are metrics; all are in slices.json"
+        told = f"{value} slices; {MAX_LOGGED} of them are metrics; all are in slices.json"
         return Shown(lines=[told] if value > MAX_LOGGED else [])
 
 
 def metric_names(outcomes: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """What the metrics of every slice begin with, {(slicing, slice): slice/<slicing>/<slice>}, in order.
+    """The prefix of the metrics of every slice, {(slicing, slice): slice/<slicing>/<slice>}, in order.
 
     MLflow allows letters, digits, _, -, . and spaces: other characters become _, and names that are then
     equal are numbered.
@@ -167,7 +167,7 @@ Infos = Mapping[str, AnswerMeasureInfo]
 
 
 class Slices(Finding):
-    """What the measures are for some kinds of topics."""
+    """The measures by kind of topic."""
 
     name = "slices"
 
@@ -222,8 +222,8 @@ def _warning(jobs: Jobs, value: SliceTables, names: Mapping[str, str], systems: 
         else ""
     )
     return Text(
-        f"Every measure by slice of the topics, at N = {jobs.n_tokens} tokens{first}. Slices are many: of "
-        f"{whole(intervals)} intervals over {slices} slices expect {math.ceil(intervals / 20)} to miss, and the "
+        f"Every measure by slice of the topics, at N = {jobs.n_tokens} tokens{first}. Slices are many: "
+        f"{math.ceil(intervals / 20)} of {whole(intervals)} intervals over {slices} slices are expected to miss. The "
         f"highest and lowest of many slices owe part of their distance to chance.{small} All of it is in "
         "tables/slices.csv."
     )

@@ -1,4 +1,4 @@
-"""What the sections of several findings share: names, numbers with their intervals, tables by row and by system."""
+"""Shared parts of the sections of findings: names, numbers with their intervals, tables by row and by system."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def by_budget(jobs: Jobs, label: str, cell: Callable[[Any], Num | None], title: 
 
 
 def of_each(jobs: Jobs, made: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
-    """What is made of the outcomes of each system at the sweep's budget, one below the other."""
+    """The frames made of the outcomes of each system at the sweep's budget, one below the other."""
     found = [(made(rows), system) for system, rows in jobs.at_n.groupby("system", sort=False)]
     return together([table.assign(system=system) for table, system in found if len(table)])
 

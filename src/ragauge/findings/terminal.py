@@ -93,7 +93,7 @@ def _in_blocks(lines: Sequence[Sequence[str]]) -> list[str]:
 def alike_sentences(label: str, mean: float) -> list[str]:
     """That topics cannot tell systems apart which all have this mean of a measure, and what could.
 
-    label: of the measure, as a sentence names it.
+    label: the measure's name in a sentence.
     """
     if 0.01 < mean < 0.99:
         first, more = f"have the same {label} on every topic", "A smaller n_tokens or a larger corpus"
@@ -136,7 +136,7 @@ def detectable_text(
 def families_text(families: Families, pairs: pd.DataFrame, answers: Sequence[AnswerMeasureInfo]) -> str:
     """A line on which tests are corrected together and which measures are primary; empty without a pair.
 
-    pairs: of `compare_pairs`.
+    pairs: the frame of `compare_pairs`.
     """
     names = {info.name: info.label for info in answers} | _PAIRS
     titles = {measure: names[measure] for measure in map(str, pairs["measure"].unique())}
@@ -181,7 +181,7 @@ def valued(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
 def common_text(pairs: pd.DataFrame, topics: int, answers: Sequence[AnswerMeasureInfo]) -> str:
     """On how many topics pairs of systems are compared by measures of answers; empty where it is all of them.
 
-    pairs: of `compare_pairs`. Measures of rankings are left out.
+    pairs: the frame of `compare_pairs`. Measures of rankings are left out.
     """
     parts = []
     for info in besides_rankings(answers):

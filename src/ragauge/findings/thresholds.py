@@ -81,7 +81,7 @@ class Estimates(JobFinding):
 
 
 def score_settings(pipeline: Any) -> dict[str, Any]:
-    """What the scores of this job mean to a predictor."""
+    """The settings that give the scores of this job their meaning for a predictor."""
     of = pipeline.components
     measure = {**identity(of.measure), **shared_models_of_measure(pipeline)}
     return settings_of(measure, identity(of.tokenizer), [pipeline.n_tokens])
@@ -150,14 +150,14 @@ class ThresholdsFound(Finding):
             _table(both),
             Text(
                 "Stability is how far the value moves when topics are resampled; it is no confidence interval. Not "
-                "rejected are the thresholds that a paired test over topics does not tell from the best. The gain "
-                "is the accuracy on topics that the fit has not seen (five folds) less that of the constant guess "
-                "that is better for the job; only where its interval is above 0 is a threshold called useful.",
+                "rejected are the thresholds that a paired test over topics finds no worse than the best. The gain is "
+                "the accuracy on topics that the fit has not seen (five folds), less that of the constant guess that "
+                "is better for the job. A threshold is called useful only where the interval of its gain is above 0.",
                 "small",
             ),
             *_warnings(both),
             *_without_zones(fitted.zones),
-            Heading("What the thresholds would say, beside what the judge found"),
+            Heading("Shares by the thresholds, beside the judge's"),
             _by_zone(value.zones),
             Text(
                 f"Over all {whole(fitted.thresholds.k.n + fitted.thresholds.n_missing)} judged answers of the "
@@ -170,7 +170,7 @@ class ThresholdsFound(Finding):
 
 
 def threshold_line(letter: str, says: str, t: Any) -> str:
-    """A threshold in a line for the terminal: its value, and what it is worth on unseen topics."""
+    """A threshold in a line for the terminal: its value, and its gain on unseen topics."""
     at = f"{letter} = {t.value:.3f}, {says.replace(' of information', '')}"
     if t.degenerate:
         return f"{at}: {'every' if t.degenerate == 'always' else 'no'} score lies {t.side} it, no use shown"
@@ -184,13 +184,13 @@ class NothingFitted(Finding):
     name = "nothing_fitted"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """What the jobs lack for a fit; None where there is one."""
+        """The reason why the jobs have no fit; None where there is one."""
         if "thresholds" in found:
             return None
         return Found("verdicts" if jobs.outcomes["label"].isna().all() else "IR scores")
 
     def show(self, jobs: Jobs, value: str, found: Founds) -> Shown:
-        """A line for the terminal; the page has no section of what there is not."""
+        """A line for the terminal; the page has no such section."""
         return Shown(lines=[f"no {value}: no thresholds and no predictor"])
 
 
@@ -280,12 +280,12 @@ def _without_zones(value: Any) -> list[Text]:
 
 
 def zone_blocks(value: Any) -> list[Text]:
-    """What each zone promises, or why there is none."""
+    """The promise of each zone, or why there is none."""
     blocks = [
         Text(
-            f"Where a score says enough to do without an LLM: with {100 * value.confidence:g} % confidence, at "
-            f"most {100 * value.alpha:g} % of the answers in a zone are not what it says. That holds for new "
-            "topics of the same kind, answered and judged as here."
+            f"Where a score is enough to do without an LLM: with {100 * value.confidence:g} % confidence, at most "
+            f"{100 * value.alpha:g} % of the answers in a zone are of another class than the zone's. That holds for "
+            "new topics of the same kind, answered and judged as here."
         )
     ]
     for zone, says in ((value.right, "right"), (value.lack, "a lack of information")):
@@ -311,7 +311,7 @@ def zone_blocks(value: Any) -> list[Text]:
 
 
 class PredictorFound(Finding):
-    """What the predictor of judge classes is worth on topics that it has not seen."""
+    """The worth of the predictor of judge classes on topics that it has not seen."""
 
     name = "predictor"
 
@@ -350,9 +350,9 @@ class PredictorFound(Finding):
 
 
 def predictor_line(validation: Any, moved: Mapping[str, Any]) -> str:
-    """What the predictor is worth on what it has not seen, in a line for the terminal.
+    """The predictor's errors on unseen topics and systems, in a line for the terminal.
 
-    moved: of `transfer`; its first group is the one that is named.
+    moved: that of `transfer`; the line names its first group.
     """
     right, lack = (f"{validation.estimates[name].value:.3f}" for name in ("auc_correct", "auc_lack"))
     for by, transfer in moved.items():

@@ -132,11 +132,11 @@ _MIN_CHARS = 8  # of a match that is marked, unless it is half of its part
 def worth_reading(outcomes: pd.DataFrame, n: int = 20) -> pd.DataFrame:
     """At most n rows of the outcomes, one a topic, whose verdict the IR score does not explain.
 
-    `outcomes` has qid, system, n_tokens, ir_score, label. Added columns: `why`, `high score, but wrong` (half
-    of the evidence or more is in the context, and the class is 1, 2 or 4) or `low score, but right`; and
-    `verdicts`, the topic's classes in all rows ({class: rows}, 0 where there is none). One half each, or more
-    of the one where the other has too few topics. The furthest off come first, each system in turn; of equals
-    the smallest budget among high scores and the largest among low ones.
+    `outcomes` has qid, system, n_tokens, ir_score, label. Added columns: `why` and `verdicts`. `why` is `high score,
+    but wrong` (half of the evidence or more is in the context, and the class is 1, 2 or 4) or `low score, but right`.
+    `verdicts` are the topic's classes in all rows ({class: rows}, 0 where there is none). One half each, or more of the
+    one where the other has too few topics. The furthest off come first, each system in turn; of equals the smallest
+    budget among high scores and the largest among low ones.
     """
     label = outcomes["label"].astype("Int64").fillna(0)
     score = outcomes["ir_score"].astype(float)
@@ -225,8 +225,8 @@ class EvidencePart:
     """One evidence text and its longest contiguous match in the context.
 
     `share`: matched characters over all of the part's, white space folded; `span`: where the match stands in
-    the context as it is, None where nothing matches. `score`: what the job's own measure says of the part,
-    None where that is not known.
+    the context as it is, None where nothing matches. `score`: the part's value by the job's own measure, None where
+    that is not known.
     """
 
     text: str
@@ -262,7 +262,7 @@ class Topic:
     """A topic as the report shows it: its outcome, its evidence, and its context chunk by chunk.
 
     `chunks`: (docno, pieces); `left_out`: characters of the context that are not shown; `note`: why there is
-    no context. `details`: what the values of its answer measures rest on.
+    no context. `details`: the grounds of the values of its answer measures.
     """
 
     outcome: Mapping[str, Any]
@@ -384,7 +384,7 @@ _MOST_LINES = 100  # of one value on the page
 
 @dataclass(frozen=True)
 class Detail:
-    """What one value rests on: the measure's name, its status, a line for every claim and the like."""
+    """The grounds of one value: the measure's name, its status, and lines such as one for every claim."""
 
     measure: str
     status: str
@@ -414,7 +414,7 @@ def write_details(values: pd.DataFrame, folder: Path) -> None:
 
 
 def detail_lines(detail: str) -> list[str]:
-    """A line for every entry of a detail: its text first, then what is said of it; [] if it is no object."""
+    """A line for every entry of a detail: its text first, then its properties; [] if it is no object."""
     try:
         content = json.loads(detail)
     except ValueError:

@@ -31,7 +31,7 @@ TRANSFER_GROUPS = ("retriever", "chunker", "llm")
 
 
 class Transfers(Finding):
-    """What leaving one out shows, by what is left out."""
+    """Transfer errors with one left out, by the column that is left out."""
 
     name = "transfer"
     metrics = ("transfer{,_*}_{mae,mae_lo,mae_hi,mae_base,mae_perfect,kendall_tau}",)
@@ -103,11 +103,11 @@ def _blocks(by: str, t: Transfer) -> list[Block]:
     )
     return [
         Text(
-            f"Each {by} is predicted by a model of the others, fitted on other topics. On as many new topics the "
-            f"class shares would be missed by {_points(missed.value)} points on "
-            f"average{between(missed.lo, missed.hi, _points)}; perfect transfer would miss by "
-            f"{_points(t.mean_absolute_error_perfect)}, as topics are drawn by chance; taking the others' shares as "
-            f"they are misses by {_points(t.mean_absolute_error_base.value)}. Kendall's τ between the predicted and "
+            f"Each {by} is predicted by a model of the others, fitted on other topics. On as many new topics the class "
+            f"shares would be missed by {_points(missed.value)} points on average"
+            f"{between(missed.lo, missed.hi, _points)}. Perfect transfer would miss by "
+            f"{_points(t.mean_absolute_error_perfect)}, as topics are drawn by chance. The others' shares, unchanged, "
+            f"miss by {_points(t.mean_absolute_error_base.value)}. Kendall's τ between the predicted and "
             f"the judged order is {score(tau.value)}{between(tau.lo, tau.hi, score)}."
         ),
         Picture(

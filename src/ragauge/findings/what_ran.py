@@ -1,4 +1,4 @@
-"""What was run: the command, the data, the options of every config group, versions; unreadable verdicts."""
+"""The run itself: the command, the data, the options of every config group, versions; unreadable verdicts."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class WhatRan(Finding):
             blocks.append(Text(f"{record['name']}: {error}", "note", "failed", "bad"))
         blocks.append(
             Text(
-                f"Numbers under an estimate are its {100 * LEVEL:g} % interval over topics: Wilson's for shares and "
-                f"mean scores, at the effective number of topics; else a bootstrap ({whole(jobs.n_boot)} resamples, "
-                f"seed {jobs.seed}). A missing verdict stays in the denominator of every share.",
+                f"Numbers under an estimate are its {100 * LEVEL:g} % interval over topics. It is Wilson's for shares "
+                f"and mean scores, at the effective number of topics; else a bootstrap ({whole(jobs.n_boot)} "
+                f"resamples, seed {jobs.seed}). A missing verdict stays in the denominator of every share.",
                 "small",
             )
         )
@@ -96,7 +96,7 @@ def command(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 class Unreadable(Finding):
-    """What a judge replied in another form than it was asked for."""
+    """Replies of a judge in another form than it was asked for."""
 
     name = "unreadable"
 

@@ -1,6 +1,6 @@
 """Carrying out calls of a chat model: what is in flight, tried again, waited for, and given up.
 
-The state of a batch lives here; what is asked, and what it may cost, is said in ragauge.llms.chat.
+The state of a batch lives here; ragauge.llms.chat decides the requests and what they may cost.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LONGEST_ERROR = 20_000  # characters of a server's error that are searched for 
 
 
 class _Stop(Exception):
-    """What ends a batch early; holds the error to raise when the calls in flight are done."""
+    """Ends a batch early; holds the error to raise when the calls in flight are done."""
 
     def __init__(self, error: RagaugeError) -> None:
         super().__init__(str(error))
@@ -132,7 +132,7 @@ class Batch:
                 bar.set_postfix_str(f"{self.spent:.2f} USD", refresh=False)
 
     async def _once(self, key: str, request: str, prompt: str, model: Any, gate: _Gate) -> Reply:
-        """The reply, from whoever has it first: another process that is asking now, or this call.
+        """The reply, from the first to have it: another process that is asking now, or this call.
 
         One that cannot be read is asked for once more.
         """
@@ -338,7 +338,7 @@ class Batch:
         return call
 
     def _tell_failures(self) -> None:
-        """Says how many more requests failed for a reason that was told before."""
+        """Warns how many more requests failed for a reason that was reported before."""
         for why, n in self.failures.items():
             if n > 1:
                 log.warning("%s: no reply to %d more request(s), the last: %s", self.what, n - 1, why)

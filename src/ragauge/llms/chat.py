@@ -41,11 +41,11 @@ class ChatLLM(ChatSettings):
     component: ClassVar[str] = "chat"
 
     def identity(self) -> dict[str, Any]:
-        """What can change the component's output; here the model alone."""
+        """Everything that can change the component's output; here the model alone."""
         return {**named(self), "chat": self.chat_identity()}
 
     def served(self, store: Workplace) -> dict[str, Any]:
-        """What the server says that identifies the weights behind the model's name; {} where it does not.
+        """The server's identification of the weights behind the model's name; {} where it has none.
 
         It is part of what replies are found by, in the store and in the ledger (see ragauge.llms.served).
         """
@@ -53,7 +53,7 @@ class ChatLLM(ChatSettings):
         return served_identity(self.chat, self.model_name, key, self.budget_name, self._ledger(store))
 
     def describe(self, tools: Tools) -> dict[str, str]:
-        """What the server serves, as a tag of the run."""
+        """The identity of the served model, as a tag of the run."""
         served = self.served(tools.store)
         return {"served": canonical_json(served)} if served else {}
 
@@ -131,7 +131,7 @@ class ChatLLM(ChatSettings):
         options: Mapping[str, Any] | None = None,
         readers: Sequence[Reader] = (),
     ) -> list[Reply | None]:
-        """What `ask` would reply without a call: the ledger's replies, None where it would ask."""
+        """The replies that `ask` would give without a call: those of the ledger, None where it would ask."""
         served = self.served(store) if prompts else {}
         keys = [_digest(self._request(prompt, salt, options, served)) for prompt in prompts]
         found = known_replies(self._ledger(store), list(dict.fromkeys(keys)), _by_key(keys, readers))
@@ -147,7 +147,7 @@ class ChatLLM(ChatSettings):
         readers: Sequence[Reader] = (),
         expected_tokens: int | None = None,
     ) -> pd.DataFrame:
-        """What asking would need, one row per prompt: [key, known, exact, prompt_tokens, completion_tokens,
+        """The requests that `ask` would make, a row per prompt: [key, known, exact, prompt_tokens, completion_tokens,
         cost_usd].
 
         `key` names the request, equal for equal ones; `known` requests are not asked again. Tokens and cost

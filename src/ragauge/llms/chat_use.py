@@ -30,7 +30,7 @@ class Unasked(Exception):
     """Prompts that the ledger does not answer, where no model is to be asked; `who` is who would ask.
 
     later: stand-ins of the prompts that would follow, which depend on what these are answered.
-    chat: who would be asked, where it is not the job's chat model.
+    chat: the model that would be asked, where it is not the job's chat model.
     """
 
     def __init__(self, prompts: Sequence[str], who: str, later: Sequence[str] = (), chat: Any = None) -> None:
@@ -42,7 +42,7 @@ class Unasked(Exception):
 
 
 class SharedChat:
-    """A chat model that keeps what came back, and with `from_ledger` asks nobody.
+    """A chat model that keeps its replies, and with `from_ledger` asks no server.
 
     from_ledger: replies come from the ledger; Unasked where it lacks one, and for a model that does not say
         what it replied before (KnowsReplies).
@@ -60,7 +60,7 @@ class SharedChat:
         return identity(self.chat)
 
     def served(self, store: Workplace) -> dict[str, Any]:
-        """What the model's server says that it serves; {} of a model that does not ask."""
+        """The server's identification of the model; {} for a model that does not ask."""
         return self.chat.served(store) if isinstance(self.chat, Serves) else {}
 
     def ask(self, prompts: Sequence[str], store: Workplace, what: str, **how: Any) -> list[Reply]:
@@ -78,7 +78,7 @@ class SharedChat:
         return replies
 
     def replies(self, group: str) -> pd.DataFrame:
-        """What came back for a group's component so far, a row a prompt, as `costs` takes it.
+        """The replies to a group's component so far, a row a prompt, as `costs` takes it.
 
         Of a list of components, such as `answers`, that of all of them, or of one: `answers.<name>`. `qid` is
         a number.
@@ -97,10 +97,10 @@ class SharedChat:
 
 
 class TellingChat:
-    """A chat model that tells what asking it would need: replies come from the ledger, and nobody is asked.
+    """A chat model that lists the requests it would make: replies come from the ledger, and no server is asked.
 
-    guessed: whether what it is asked rests on stand-ins; it does once a reply is not known. Such requests are
-        estimates (`exact` is False) unless they are known.
+    guessed: whether its prompts rest on stand-ins; they do once a reply is not known. Such requests are estimates
+        (`exact` is False) unless they are known.
     needs: a frame of `needs_of` for all that was asked so far, in its order.
     """
 
@@ -111,7 +111,7 @@ class TellingChat:
 
     @property
     def needs(self) -> pd.DataFrame:
-        """What was asked so far, a row a prompt; no columns where nothing was."""
+        """The prompts so far, a row each; no columns where there were none."""
         return pd.concat(self._needs, ignore_index=True) if self._needs else pd.DataFrame()
 
     def ask(self, prompts: Sequence[str], store: Workplace, what: str, **how: Any) -> list[Reply]:
@@ -128,7 +128,7 @@ class TellingChat:
 
 
 class RepeatingChat:
-    """A chat model whose requests are told from the same ones of before: a measurement is made once more."""
+    """A chat model whose requests differ from the same ones of before: a measurement is made once more."""
 
     def __init__(self, chat: Any, salt: str) -> None:
         self.chat = chat

@@ -32,7 +32,7 @@ class FileClaims:
         self._lock = threading.Lock()
 
     def take(self, number: int) -> bool:
-        """True if nobody holds the claim, in this process or another."""
+        """True if neither this process nor another holds the claim."""
         with self._lock:
             # A process is always granted the locks that it holds itself.
             if number in self._held:
@@ -68,8 +68,8 @@ _opening = threading.Lock()
 def file_claims(path: Path) -> FileClaims:
     """The process's one FileClaims of the file, whatever path leads to it.
 
-    Record locks belong to the process and not to the open file: a second FileClaims would be granted what the
-    first holds, and closing either would end the locks of both.
+    Record locks belong to the process and not to the open file. A second FileClaims would be granted the claims that
+    the first holds, and closing either would end the locks of both.
     """
     with _opening:
         try:
@@ -93,7 +93,7 @@ class ServerClaims:
         self._lock = threading.Lock()
 
     def take(self, number: int) -> bool:
-        """True if nobody holds the claim, in this process or another."""
+        """True if neither this process nor another holds the claim."""
         from sqlalchemy import text
 
         with self._lock:

@@ -1,4 +1,4 @@
-"""What all HTTP clients of a job share: the event loop, and hooks that guard them.
+"""Shared by all HTTP clients of a job: the event loop, and hooks that guard them.
 
 No redirection is followed, no response read beyond 16 MiB. The caller sets the time limit.
 """

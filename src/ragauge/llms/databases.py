@@ -65,9 +65,9 @@ class Planned:
 
 @dataclass(frozen=True)
 class Room:
-    """What a budget has for a call: whether it was reserved, and US dollars.
+    """The room that a budget has for a call: whether it was reserved, and US dollars.
 
-    needed: what the call reserves.   spent: what the budget has spent.   others: keys of calls that reserve.
+    needed: reserved by the call.   spent: by the budget so far.   others: keys of calls that reserve.
     """
 
     reserved: bool
@@ -280,9 +280,9 @@ def salvage(path: Path, damaged_file: int) -> None:
     """Replaces the ledger at `path`, and keeps the damaged file beside it under a name that says so.
 
     `damaged_file` is the inode that was found damaged: where another process has replaced it, nothing is
-    done. Whoever writes to the old file waits until the fresh one is in its place, and must look then whether
-    the path still leads to the file that was written (Ledger does). Raises sqlite3.Error or OSError where the
-    file cannot be read at all.
+    done. A writer to the old file waits until the fresh one is in its place. It must then look whether the path still
+    leads to the file that it wrote to (Ledger does). Raises sqlite3.Error or OSError where the file cannot be read at
+    all.
     """
     with FileLock(f"{path}.lock"):
         if not path.exists() or path.stat().st_ino != damaged_file:

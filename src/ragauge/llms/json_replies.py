@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Found(Generic[T]):
-    """What a reply says: its value, or None and why (`unreadable`, with the raw reply, or `failed`)."""
+    """The value of a reply, or None and why (`unreadable`, with the raw reply, or `failed`)."""
 
     value: T | None
     status: str
@@ -35,7 +35,7 @@ def ask_all(
     store: Workplace,
     what: str,
 ) -> list[Found[T]]:
-    """What the model says to each prompt, in order; equal prompts are one request.
+    """The model's replies to the prompts, in order; equal prompts are one request.
 
     read: the value of a reply; None where it cannot be read. Such a reply, and one that was cut at the token
     limit, is asked for once more by the chat model, and is then `unreadable`.
@@ -53,8 +53,8 @@ def ask_each(
 ) -> dict[str, Found[T]]:
     """`ask_all` for distinct prompts, each with what reads its reply: {prompt: what was found}.
 
-    guesses: what a reply may say, by prompt, for a dry run, which asks nobody: with it the measure can tell
-    the requests that would follow. Without a guess what was not asked is `failed` there.
+    guesses: possible replies, by prompt, for a dry run, which asks no LLM. With it the measure can name the requests
+        that would follow. Without a guess what was not asked is `failed` there.
     """
     readers = [partial(_read, read) for read in requests.values()]
     replies = chat.ask(list(requests), store, what, readers=readers)

@@ -1,9 +1,9 @@
 """The call ledger: every finished LLM call on disk, found again by what was asked.
 
 One table in SQLite (a file beside the store) or PostgreSQL (by URL). A row is committed before its reply is
-used, so a killed process loses the calls that were in flight and no other. While a process waits for a reply
-it holds a claim on the request, which the operating system or the database server drops with the process:
-two processes that need the same reply at the same time pay for it once.
+used, so a killed process loses the calls that were in flight and no other. While a process waits for a reply it holds a
+claim on the request, which the operating system or the database server drops with the process. So two processes that
+need the same reply at the same time pay for it once.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ _REMEMBER = """INSERT INTO served (address, model, identity, budget)
 class Call:
     """One finished call: what was asked (JSON, without keys) and what came back.
 
-    `text` is None for what was paid for, or may have been, and is no answer: it counts as spent, no more.
-    `finish` is the server's reason for ending, `seconds` the time it took, `budget` the name under which its
-    cost is summed. `usage_unknown`: the server did not tell all tokens, and the cost is the most it can be.
-    `unread_at`: when its caller could not read it, in seconds since 1970; such a call has a key of its own.
-    `job`: the folder of the job, or the sweep, that made it.
+    `text` is None for a call that was paid for, or may have been, and gave no answer: it only counts as spent. `finish`
+    is the server's reason for ending, `seconds` the time it took, `budget` the name under which its cost is summed.
+    `usage_unknown`: the server did not tell all tokens, and the cost is the most it can be. `unread_at`: when its
+    caller could not read it, in seconds since 1970; such a call has a key of its own. `job`: the folder of the job, or
+    the sweep, that made it.
     """
 
     key: str
@@ -77,7 +77,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Served:
-    """What the server at an address last said of a model: JSON, {} where it says nothing that identifies it.
+    """A server's last report on a model: JSON, {} where it has nothing that identifies the weights.
 
     `budget` is the name under which calls were last made there.
     """
@@ -191,7 +191,7 @@ class Ledger:
         return float(written or 0.0) + rest
 
     def each(self, read: Callable[[Call, float], T | None]) -> list[T]:
-        """What `read` makes of every call and of when it was added (seconds since 1970); None is left out."""
+        """The values of `read` for every call and the time it was added (seconds since 1970); None is left out."""
         from sqlalchemy import text
 
         query = text(f"SELECT {databases.ROW}, {databases.ADDED[self._engine.dialect.name]} FROM calls")
@@ -204,7 +204,7 @@ class Ledger:
         return self._do(work)
 
     def forget(self, keys: Sequence[str]) -> int:
-        """Deletes the calls of these keys; how many there were. What was spent stays spent."""
+        """Deletes the calls of these keys; how many there were. Their cost stays in the sum of what was spent."""
         from sqlalchemy import bindparam, text
 
         query = text("DELETE FROM calls WHERE key IN :keys").bindparams(bindparam("keys", expanding=True))
@@ -217,7 +217,7 @@ class Ledger:
         return self._do(work, write=True)
 
     def reserve(self, call: Planned) -> Room:
-        """What the call's budget has for it, reserved until `settle` if it is enough.
+        """The money that the call's budget has for it, reserved until `settle` if it is enough.
 
         The caller holds the claim on the call. Reservations of processes that are gone are removed.
         """
@@ -248,7 +248,7 @@ class Ledger:
         return int(self._do(lambda c: c.execute(text("SELECT COUNT(*) FROM calls")).scalar_one()))
 
     def served(self, model: str) -> list[Served]:
-        """What the servers that were asked said of the model, a row per address."""
+        """The reports of the servers on the model, a row per address."""
         from sqlalchemy import text
 
         query = text("SELECT address, model, identity, budget FROM served WHERE model = :model")
@@ -261,7 +261,7 @@ class Ledger:
         self._do(lambda c: c.execute(text(_REMEMBER), vars(served)), write=True)
 
     def claim(self, key: str) -> bool:
-        """True if nobody else is asking this now; then the caller may, until `release`."""
+        """True if no other process asks this now; then the caller may, until `release`."""
         return self._claims.take(_claim_number(key))
 
     def release(self, key: str) -> None:
@@ -289,7 +289,7 @@ class Ledger:
         self._do(write, write=True)
 
     def _do(self, work: Callable[[Connection], T], write: bool = False) -> T:
-        """What the work returns, done on the file that is at the path now and that can be read.
+        """The result of the work, done on the file that is at the path now and that can be read.
 
         Work that writes is done once more where the file was replaced meanwhile.
         """

@@ -1,9 +1,8 @@
-"""What an attempt at a call came to: text, reason of ending and usage, or an error and what it may cost.
+"""The outcome of an attempt at a call: text, reason of ending and usage, or an error and the cost it may have.
 
-A reply whose usage is not known is charged at the most it can cost, and so is an attempt that the server may
-have worked on without a reply reaching us.
-A reply that its caller's reader cannot read is kept in the ledger, and asked for again: once in the same run,
-and again in later runs, up to a limit.
+A reply whose usage is not known is charged at the most it can cost. The same holds for an attempt that the server may
+have worked on without a reply reaching us. A reply that its caller's reader cannot read is kept in the ledger, and
+asked for again. This happens once in the same run, and again in later runs, up to a limit.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ def _counts(message: Any) -> tuple[Any, Any]:
 
 
 def tokens(count: Any) -> int | None:
-    """A count of tokens as a server wrote it, rounded up; None for none. ValueError for what is no count."""
+    """A count of tokens as a server wrote it, rounded up; None for none. ValueError for anything else."""
     if count is None:
         return None
     number = isinstance(count, (int, float)) and not isinstance(count, bool)
@@ -116,12 +115,12 @@ def as_reply(call: Call) -> Reply:
 
 
 def as_cached(reply: Reply) -> Reply:
-    """The reply as it is when nobody had to pay for it: marked, with its tokens, at no cost and time."""
+    """The reply as it is when it came without payment: marked, with its tokens, at no cost and time."""
     return dataclasses.replace(reply, cost_usd=0.0, seconds=0.0, cached=True)
 
 
 def as_repeated(reply: Reply) -> Reply:
-    """What an equal request gets as its reply: cached, or the same failure, which was paid for once."""
+    """The reply to an equal request: cached, or the same failure, which was paid for once."""
     if reply.text is not None:
         return as_cached(reply)
     return Reply(None, reply.error)

@@ -1,8 +1,9 @@
-"""What a server serves under a model's name, as far as it says: weights of one name can be told apart.
+"""The identity of the model that a server serves under a name, as far as it reports it, so that different weights of
+one name are noticed.
 
-OpenAI-compatible servers are asked GET {base_url}/models, Ollama GET /api/tags and then POST /api/show. Only
-what identifies weights is taken: not `created` (vLLM's is the time of the request), not `max_model_len` and
-other settings, not the software's name, so that a restarted server says the same.
+OpenAI-compatible servers are asked GET {base_url}/models, Ollama GET /api/tags and then POST /api/show. Only fields
+that identify weights are taken, so that a restarted server gives the same: not `created` (vLLM's is the time of the
+request), not `max_model_len` and other settings, not the software's name.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ class _Untold(Exception):
 def served_identity(
     chat: Mapping[str, Any], model: str, api_key: str | None, budget: str, ledger: Ledger
 ) -> dict[str, Any]:
-    """What the server that `chat` names says of the model's weights; {} where it says nothing.
+    """The server's identification of the weights of the model that `chat` names; {} where it has none.
 
     It is asked once per process and address. Where it does not answer, what it said last is taken, which the
     ledger remembers: a finished sweep needs no server. Warns where another address of the same budget (a
-    sweep's id) has a model of this name and nothing tells the two apart. Never raises for what a server does.
+    sweep's id) has a model of this name and nothing tells the two apart. Never raises for an error of the server.
     """
     asked = _what_to_ask(chat)
     if asked is None:

@@ -99,7 +99,7 @@ class ChatSettings:
         self._check_limit()
 
     def _check_limit(self) -> None:
-        """ConfigError where `max_cost_usd` is set and nobody can say what a call costs at most."""
+        """ConfigError where `max_cost_usd` is set and the highest cost of a call is unknown."""
         if self.max_cost_usd is not None and self.price is None:
             raise ConfigError("max_cost_usd: needs price: {prompt: ..., completion: ...}, which is null")
 
@@ -120,7 +120,7 @@ class ChatSettings:
         return f"model {self.model_name}" + (f" at {redact(str(address))}" if address else "")
 
     def chat_identity(self) -> dict[str, Any]:
-        """What can change a reply, as JSON values: the model's class and arguments but connection keys."""
+        """Everything that can change a reply, as JSON values: the model's class and arguments but connection keys."""
         return {key: value for key, value in self.chat.items() if key not in CONNECTION_KEYS}
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:

@@ -12,9 +12,9 @@ from numba import njit
 def ngram_matches(texts, text_at, others, other_at, first_other, max_n):
     """How many n-grams of each text stand in its others, each counted as often as one of the others has it.
 
-    texts, others: int64, symbols (at least 0 and under 2**31) one text after the other; text i is
-    texts[text_at[i] : text_at[i + 1]], and its others are those from first_other[i] to before
-    first_other[i + 1]. Returns int64 [texts, max_n], column n - 1 for n-grams.
+    texts, others: int64, symbols (at least 0 and under 2**31) one text after the other. Text i is texts[text_at[i] :
+        text_at[i + 1]], and its others are those from first_other[i] to before first_other[i + 1]. Returns int64
+        [texts, max_n], column n - 1 for n-grams.
     """
     n_texts = text_at.size - 1
     found = np.zeros((n_texts, max_n), np.int64)

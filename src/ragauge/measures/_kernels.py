@@ -1,10 +1,9 @@
 """Compiled matching (numba): imported only where scores are computed, and kept compiled on disk.
 
 Symbols are uint32: code points, or numbers of words. A *part* is one evidence text, a *text* is a context,
-`ends` are rising lengths of prefixes of a text, and one pass over a text serves all of them. A batch lies in
-flat arrays: text i is texts[text_at[i] : text_at[i + 1]], its ends likewise, its parts are those numbered
-first_part[i] to first_part[i + 1], and part j is parts[part_at[j] :] up to its size. The kernels do not hold
-the GIL.
+`ends` are rising lengths of prefixes of a text, and one pass over a text serves all of them. A batch lies in flat
+arrays. Text i is texts[text_at[i] : text_at[i + 1]], its ends likewise. Its parts are those numbered first_part[i] to
+first_part[i + 1], and part j is parts[part_at[j] :] up to its size. The kernels do not hold the GIL.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -101,9 +100,9 @@ def _table_size(symbols):
 def subsequences(parts, part_at, part_sizes, first_part, texts, text_at, ends, ends_at, cut, folds, out):
     """Writes, text by text and part by part, the longest common subsequence for every end to the flat `out`.
 
-    cut[k] is one more symbol that the prefix of end k has after those before it (a word that the end may
-    cut), or a symbol that stands in no part. `folds` says that the symbols are characters, the parts folded,
-    the texts not.
+    cut[k] is one more symbol that the prefix of end k has after those before it (a word that the end may cut). It is a
+    symbol of no part where there is none. `folds` says that the symbols are characters, the parts folded, the texts
+    not.
     """
     folded = np.empty(_longest(text_at) if folds else 0, np.uint32)
     folded_ends = np.empty(_longest(ends_at), np.int64)
@@ -259,8 +258,8 @@ def _longest_substrings(pattern, text, ends, head, chain, out):
     sampled at a stride which grows with the best length, so most of the text is never read. A sampled q-gram
     that stands in the pattern is extended to both sides. Where the texts repeat themselves so much that
     extending costs more than a few steps per symbol, the suffix automaton takes over, which is linear.
-    head: int32 [power of two] and chain: int32 [at least pattern.size] are scratch: the first place of every
-    q-gram of the pattern by its hash, and the next place with the same hash.
+    head: int32 [power of two] and chain: int32 [at least pattern.size] are scratch. They hold the first place of every
+        q-gram of the pattern by its hash, and the next place with the same hash.
     """
     m = pattern.size
     longest_gram = _GRAM if m <= _LONG else _GRAM_OF_LONG

@@ -22,8 +22,8 @@ def number_words(parts, part_at, first_part, texts, text_at, ends, ends_at, fold
     its 0s. Returns
     - the words of the parts as numbers (uint32), and how many each part has (int64),
     - those words of the texts that stand in the topic's parts, and where each text begins among them,
-    - for every end, how many of these its prefix has before its last word (int64), and this last word
-      (uint32, NO_SYMBOL if no part has it), which the end may have cut.
+    - for every end, how many of these its prefix has before its last word (int64), and this last word (uint32), which
+      the end may have cut; NO_SYMBOL if no part has it.
     """
     topics = text_at.size - 1
     topic_at = part_at[first_part]
@@ -68,7 +68,7 @@ def _table_size(words):
 
 @njit(cache=True, nogil=True)
 def _fold_case(text, ends, folds, long_folds, folded, folded_ends):
-    """Writes text[: ends[-1]] with its case folded, 0 for what stands in no word, and its ends there."""
+    """Writes text[: ends[-1]] with its case folded, 0 for characters that stand in no word, and its ends there."""
     one = np.uint64(1)  # unsigned, so that no index is checked for being negative
     size = i = np.uint64(0)
     for k in range(ends.size):

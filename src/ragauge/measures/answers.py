@@ -1,9 +1,9 @@
 """Config group `answers`: what an answer is worth beside its judge class; CRAG's truthfulness, of that class.
 
 Sources: exact match, F1 and containment are those of SQuAD's evaluation script (Rajpurkar et al., EMNLP 2016), of
-version 2.0 where a text has no token; ROUGE is Lin's (ROUGE: a package for automatic evaluation of summaries,
-2004), with the values of the package rouge-score; truthfulness is that of Yang et al., CRAG: Comprehensive RAG
-Benchmark, NeurIPS 2024, section 3.3.
+version 2.0 where a text has no token. ROUGE is Lin's (ROUGE: a package for automatic evaluation of summaries, 2004),
+with the values of the package rouge-score. Truthfulness is that of Yang et al., CRAG: Comprehensive RAG Benchmark,
+NeurIPS 2024, section 3.3.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class AgainstReferences:
     needs: ClassVar[frozenset[str]] = frozenset({"references", "answers"})
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
-        """Of every info's name the value of every pair, float64 [pairs]."""
+        """The value of every pair, float64 [pairs], by the name of every info."""
         raise NotImplementedError
 
     def measure(
@@ -109,9 +109,9 @@ class AgainstReferences:
 class ByTokens(AgainstReferences):
     """A value of two lists of tokens.
 
-    tokens: `squad`, lower case without ASCII's punctuation and articles, exactly as SQuAD's script; `mlqa`,
-    the same for other languages (`normalised`); `plain`, the lower-case words between white space, without
-    punctuation at their ends. articles: the words that squad and mlqa leave out.
+    tokens: `squad`, lower case without ASCII's punctuation and articles, exactly as SQuAD's script. `mlqa`, the same
+        for other languages (`normalised`). `plain`, the lower-case words between white space, without punctuation at
+        their ends. articles: the words that squad and mlqa leave out.
     """
 
     version: ClassVar[int] = 3
@@ -180,7 +180,8 @@ class Contains(ByTokens):
 
 @dataclass(frozen=True)
 class _Rouge(AgainstReferences):
-    """What answer and reference share, over the answer (precision), the reference (recall), or both (f1)."""
+    """The share of the answer and the reference that both have: over the answer (precision), the reference (recall), or
+    both (f1)."""
 
     tokens: str = "words"
     value: str = "f1"
@@ -196,7 +197,7 @@ class _Rouge(AgainstReferences):
         raise NotImplementedError
 
     def shared(self, texts: LaidOut, others: LaidOut) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of every pair what both share, and of how much in the answer and in the reference."""
+        """The size of the common part of every pair, and the sizes of the answer and of the reference."""
         raise NotImplementedError
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:

@@ -40,9 +40,9 @@ def in_corpus(
     best_chunk: its highest value in one chunk; missing without `chunks`. holders: docnos of the chunks that
     have all of the part, with spaces between.
 
-    Looked at are the document that the evidence names, and, where that does not have all of the part or none
-    is named, the five documents that share most of its eight rarest words; and the chunks of these. A part
-    that stands in others alone, in other words, is not found.
+    It looks in the document that the evidence names. Where that lacks some of the part, or none is named, it looks in
+    the five documents that share most of its eight rarest words. It looks in the chunks of these, too. A part that
+    stands in others alone, in other words, is not found.
     """
     found = evidence[["qid", "part", "text"]].reset_index(drop=True)
     parts = evidence["text"].tolist()
@@ -86,8 +86,8 @@ def joined(
     """float64 [evidence rows]: the measure of every part in all texts of its topic, joined in rank order.
 
     `hits` [qid, docno, rank] are a run of `chunks` [docno, text]; without chunks they are passages, which
-    have the text themselves. `holders` are those of `in_corpus`, row by row as the evidence: a part that a
-    hit of its topic holds whole has the value 1 without a look at the others. 0 without hits.
+    have the text themselves. `holders` are those of `in_corpus`, row by row as the evidence. A part that a hit of its
+    topic holds whole has the value 1 without a look at the others. 0 without hits.
     """
     values = np.zeros(len(evidence))
     texts = evidence["text"].to_numpy(dtype=object)

@@ -55,9 +55,9 @@ def floors(
     unrelated text; missing with one draw. `n_used` is how many tokens the shortest of the contexts has: fewer
     than n_tokens where the corpus holds no more unrelated text. A topic without any has no rows.
 
-    Left out are the chunks of the documents that the topic's evidence names, and for a part that names none
-    those that hold it whole, or lie in it whole (32 characters at least, white space folded). `tools` are for
-    measures that take shared models. Raises DataError where one of these did not get an answer.
+    Left out are the chunks of the documents that the topic's evidence names. For a part that names none, they are those
+    that hold it whole, or lie in it whole (32 characters at least, white space folded). `tools` are for measures that
+    take shared models. Raises DataError where one of these did not get an answer.
     """
     grid = np.unique(np.asarray(n_grid, dtype=np.int64))
     rng = np.random.default_rng(seed)

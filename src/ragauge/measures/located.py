@@ -1,7 +1,7 @@
 """Which documents and chunks hold the evidence.
 
-A part that names no document gets the docno of the one that holds it, and a lost part is listed; chunks that hold
-a part, or lie in one, are relevant to its topic.
+A part that names no document gets the docno of the one that holds it, and a lost part is listed. Chunks that hold a
+part, or lie in one, are relevant to its topic.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def locate(
     texts names documents that are not at hand.
 
     Lost parts: [qid, part, docno, text, near_docno, near]. Where another document holds the part, that is
-    near_docno, and near the part's own text. For the first ten other parts near is the sentence that shares
-    most of their words, in the document that the part names, else in documents that share its rarest words;
-    missing where no word is shared. Time grows with the characters of documents and parts, not with pairs.
+    near_docno, and near the part's own text. For the first ten other parts near is the sentence that shares most of
+    their words: in the document that the part names, else in documents that share its rarest words. It is missing where
+    no word is shared. Time grows with the characters of documents and parts, not with pairs.
     """
     texts, docnos = evidence["text"].tolist(), evidence["docno"].tolist()
     folded_texts = {row: fold_space(fold_text(text, fold)) for row, text in enumerate(texts) if isinstance(text, str)}
@@ -184,12 +184,12 @@ def _nearest(
 def chunk_qrels(evidence: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFrame:
     """The relevant chunks of every topic, once each: qid, docno, relevance.
 
-    A chunk is relevant where it and a part of the evidence have a piece of text in common that is at least
-    half of the shorter of the two (a space more or less at a cut counts as held), white space folded: so one
-    of two chunks that a part was cut into is, and every chunk that lies within a long part. Of a part that
-    names its document that document's chunks are looked at, and the piece has 16 characters or is all of the
-    shorter text; of one that names none all chunks, and the piece has 32 characters. relevance is the highest
-    of the parts that a chunk holds, 1 where the evidence has no such column.
+    A chunk is relevant where it and a part of the evidence have a piece of text in common that is at least half of the
+    shorter of the two, white space folded (a space more or less at a cut counts as held). So one of two chunks that a
+    part was cut into is relevant, and every chunk that lies within a long part. For a part that names its document,
+    that document's chunks are looked at, and the piece has 16 characters or is all of the shorter text. For a part that
+    names none all chunks are, and the piece has 32 characters. relevance is the highest of the parts that a chunk
+    holds, 1 where the evidence has no such column.
     """
     parts = evidence[evidence["text"].notna()].reset_index(drop=True)
     texts = [fold_space(text) for text in parts["text"]]

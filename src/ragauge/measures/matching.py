@@ -57,7 +57,7 @@ class Batch:
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """What every matching kernel takes, in its order."""
+        """The arguments of every matching kernel, in its order."""
         return (
             self.parts,
             self.part_at,
@@ -217,9 +217,8 @@ class Substring(BatchedMeasure):
 class Subsequence(BatchedMeasure):
     """Share of each evidence text's characters that stand in a context in their order, gaps allowed.
 
-    The longest common subsequence over the length of the evidence, white space folded on both sides. Of a
-    long text it says almost nothing (docs/measures.md); it is here to be compared. `threads` 0 takes every
-    core.
+    The longest common subsequence over the length of the evidence, white space folded on both sides. It is nearly
+    meaningless for a long text (docs/measures.md); it is here to be compared. `threads` 0 takes every core.
     """
 
     component: ClassVar[str] = "subsequence"

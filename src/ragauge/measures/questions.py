@@ -1,5 +1,4 @@
-"""What is known of a question before anything is retrieved: how it overlaps with its evidence, how rare its
-words are.
+"""Properties of a question before anything is retrieved: its overlap with its evidence, the rarity of its words.
 
 A question's words are its distinct words without function words (English ones; a question of nothing else
 keeps them all).
@@ -55,9 +54,9 @@ def evidence_documents(topics: pd.DataFrame, evidence: pd.DataFrame) -> pd.Serie
 def rarity(topics: pd.DataFrame, docs: pd.DataFrame | Batches) -> pd.Series:
     """float64 [topics]: the mean over the question's words of ln((N + 1) / (n + 1)), 0 and more.
 
-    N documents, of which n hold the word in title or text: 0 for words that stand in all documents,
-    ln(N + 1) for words of none. NaN for a question without a word, and throughout without documents. Source:
-    the average inverse document frequency of He & Ounis 2004, smoothed for words that occur nowhere.
+    n of the N documents hold the word in title or text: 0 for words that stand in all documents, ln(N + 1) for words of
+    none. NaN for a question without a word, and throughout without documents. Source: the average inverse document
+    frequency of He & Ounis 2004, smoothed for words that occur nowhere.
     """
     questions = [content_words(query) for query in topics["query"]]
     asked = set().union(*questions)

@@ -67,15 +67,15 @@ def ranking_infos(names: Sequence[str]) -> tuple[AnswerMeasureInfo, ...]:
 
 
 def ranking_values(ranked: pd.DataFrame, qrels: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
-    """What each measure gives every topic of the qrels: [qid, measure, value], measure by measure.
+    """The value of each measure for every topic of the qrels: [qid, measure, value], measure by measure.
 
     ranked: [qid, docno, rank], what is ranked and from which rank on, all of it: a measure cuts it where its
     name says so. qrels: [qid, docno, relevance]; what is not in them counts as not relevant, but where a
-    measure says otherwise (Judged, Bpref, judged_only). `measures` are names of ir-measures such as P@1, R@5,
-    nDCG@10, RR, AP(rel=2), and F1@k, 2 P@k R@k / (P@k + R@k), 0 where both are 0; each comes back as
-    `metric_of` its `full_name`. A topic without hits has what ir-measures gives it, as a rule 0; a value that
-    is not defined is missing. Raises ConfigError on a name that is not known or not to be had here, DataError
-    where a measure leaves [0, 1] because of negative grades.
+    measure says otherwise (Judged, Bpref, judged_only). `measures` are names of ir-measures such as P@1, R@5, nDCG@10,
+    RR, AP(rel=2), and F1@k = 2 P@k R@k / (P@k + R@k), 0 where both are 0. Each comes back as `metric_of` its
+    `full_name`. A topic without hits has what ir-measures gives it, as a rule 0; a value that is not defined is
+    missing. Raises ConfigError on a name that is not known or not to be had here, DataError where a measure leaves [0,
+    1] because of negative grades.
     """
     import ir_measures
 
@@ -120,8 +120,8 @@ def ranking_means(values: pd.DataFrame) -> dict[str, float]:
 def cut_short(names: Iterable[str], run: pd.DataFrame, limits: Iterable[int | None]) -> str | None:
     """A sentence where measures look further down than a run that was cut reaches; None otherwise.
 
-    limits: the numbers of hits of a topic that the retriever and what follows it keep. Measures that every
-    job has, which nobody asked for, are passed over.
+    limits: the numbers of hits of a topic that the retriever and what follows it keep. The default measures of every
+        job are passed over.
     """
     limit = min((limit for limit in limits if limit), default=0)
     asked = [name for name in names if name not in RANKINGS]

@@ -74,7 +74,7 @@ def score_frame(
 
 
 def measured_parts(scores_of_parts: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `part_scores` of the topics and budgets of which every part has a value."""
+    """The rows of `part_scores` for the topics and budgets at which every part has a value."""
     missing = scores_of_parts["value"].isna()
     if not missing.any():
         return scores_of_parts

@@ -60,7 +60,7 @@ def plain(text: str) -> list[str]:
 def unicode_words(text: str) -> list[str]:
     """Lower-case runs of letters and digits of any script; of scripts without spaces, the characters.
 
-    Of ASCII these are the tokens of the package rouge-score.
+    In ASCII these are the tokens of the package rouge-score.
     """
     return [word for run in _spaced(_lower(text)).split() for word in _WORDS.findall(run)]
 

@@ -27,9 +27,8 @@ def fuse_topics(
 ):  # fmt: skip
     """Fuses the topics first to last - 1 into rows of out_item and out_score, and how many to out_n.
 
-    items, scores, starts: of every list the documents, their scores, and where each topic begins (a place
-    more than there are topics); order: of every document its place among ties. Rows are as long as what is
-    kept at most.
+    items, scores, starts: the documents of every list, their scores, and where each topic begins (a place more than
+    there are topics). order: the place of every document among ties. Rows are as long as what is kept at most.
     """
     n_lists, top_k = len(items), out_item.shape[1]
     largest = 1

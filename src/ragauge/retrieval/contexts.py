@@ -29,15 +29,13 @@ def build_contexts(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Frames `layouts` and `prefixes`: the context of every topic at every budget of the grid.
 
-    C is the texts of the topic's chunks joined by one space, in the order asked for (by rank without one);
-    C_N is the prefix of C that ends where its N-th token ends. Without chunks the run is a frame `passages`,
-    which holds the texts itself. Where C has fewer than N tokens, C_N is all of C and `n_used` says how many
-    it has. A topic of `qids` without hits has empty contexts. `n_chunks` counts the chunks that begin before
-    the end.
+    C is the texts of the topic's chunks joined by one space, in the given order (by rank without one). C_N is the
+    prefix of C that ends where its N-th token ends. Without chunks the run is a frame `passages`, which holds the texts
+    itself. Where C has fewer than N tokens, C_N is all of C and `n_used` says how many it has. A topic of `qids`
+    without hits has empty contexts. `n_chunks` counts the chunks that begin before the end.
 
-    One layout (0) serves the grid and holds the chunks that its largest budget needs. With an order that cuts
-    first every budget N has a layout N of its own: the pieces of C_N by rank, the last one cut at its token,
-    put in order.
+    One layout (0) serves the grid and holds the chunks that its largest budget needs. With an order that cuts first
+    every budget N has its own layout N: the pieces of C_N by rank, the last one cut at its token, put in order.
 
     The tokens are those of the joined text, found once per distinct chunk where the tokenizer has a rule for
     that (`stitching`). Raises ConfigError on a grid that holds no or negative numbers, DataError on a run

@@ -54,9 +54,9 @@ def placed_hits(
 def merged(hits: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
     """Frame `passages` of the hits' spans [topic, doc, start, end], with `parent`, `start` and `end`.
 
-    Spans of one topic and document that overlap, or between which stands nothing but white space, become one
-    passage at the place of the best hit in it, whose docno and score it has. hits: by topic and rank, as
-    `placed_hits` returns them; texts: those of the documents.
+    Spans of one topic and document that overlap, or have only white space between them, become one passage. It stands
+    at the place of its best hit, and has that hit's docno and score. hits: by topic and rank, as `placed_hits` returns
+    them; texts: those of the documents.
     """
     if hits.empty:
         return frames.empty("passages").assign(parent=pd.Series(dtype="str"), start=0, end=0)

@@ -61,15 +61,16 @@ def fuse(
 
     lists: one triple of a retriever: of every hit the topic (int, rising), the document (int) and the score;
         a topic's hits in rank order, each document once.
-    order: int64 [documents], the place of every document among ties. weights: of every list; None is 1 each.
+    order: int64 [documents], the place of every document among ties. weights: the weight of every list; None is 1 each.
     threads: None is one a processor; changes no result.
 
     Returns such a triple, in rank order. The score of a document is, over the lists that hold it, by `fusion`
-    rrf: the sum of weight / (constant + rank), isr: the sum of weight / rank**2 times how many they are
-    (ranks from 1); weighted: the sum of weight * value, mnz: this times how many they are, max: the highest
-    weight * value. A value is the score in the list's own terms, from its lowest, which counts as much as not
-    to be found, over its range (min_max) or its standard deviation (z_score); 1 where all scores of the list
-    are equal. Rounded to 12 places: equal sums are ties.
+    rrf: the sum of weight / (constant + rank); isr: the sum of weight / rank**2, times the number of these lists (ranks
+    from 1); weighted: the sum of weight * value; mnz: this times the number of these lists; max: the highest weight *
+    value. A value is the score less the list's lowest, over the list's range (min_max) or its standard deviation
+    (z_score); 1 where all scores of the list are equal. The lowest counts as much as a document that was not found.
+    Rounded to 12
+    places: equal sums are ties.
     """
     from ragauge.retrieval import _fusing  # here, since numba takes its time
 

@@ -42,11 +42,11 @@ def installed() -> bool:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a kind of model is exported for.
+    """The kind of a model that is exported.
 
-    group: its config group. what, output: what it gives, in words, and the output of its network.
-    probe: what a model gives for texts of every length, together and one by one.
-    stand_in: what takes the place of the network, made of its config and the session that runs it.
+    group: its config group. what, output: its result, in words, and the output of its network.
+    probe: a model's results for texts of every length, together and one by one.
+    stand_in: the object that replaces the network, made of its config and the session that runs it.
     """
 
     group: str
@@ -59,9 +59,9 @@ class Kind:
 def run_by_onnx(model: Any, name: str, digest: str, store: Store | None, kind: Kind | None = None) -> None:
     """Exchanges the transformer of a sentence-transformers model, in place, for one that ONNX Runtime runs.
 
-    `digest` is that of the model's files; without a `kind` it is an embedder. The exported file is kept in
-    the store; without a store it is made anew. ConfigError where the model cannot be exported, or gives
-    others than by torch.
+    `digest` is that of the model's files; without a `kind` it is an embedder. The exported file is kept in the store;
+    without a store it is made again each time. ConfigError where the model cannot be exported, or gives others than by
+    torch.
     """
     kind = kind or EMBEDDER
     packages = {package: version(package) for package in ("torch", "transformers")}

@@ -24,7 +24,7 @@ def long_context_order(n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Order:
-    """What the orders have in common: `cut`, see `ragauge.contract.protocols.ContextOrder`."""
+    """Shared part of the orders: `cut`, see `ragauge.contract.protocols.ContextOrder`."""
 
     by_rank: ClassVar[bool] = False
 

@@ -30,7 +30,7 @@ def passages_of(run: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_rank_order(passages: pd.DataFrame) -> pd.DataFrame:
-    """The passages topic by topic, as topics come first, and by rank; rows are numbered anew."""
+    """The passages topic by topic, as topics come first, and by rank, with a new index."""
     topic = pd.factorize(passages["qid"])[0]
     return passages.iloc[np.lexsort((passages["rank"].to_numpy(), topic))].reset_index(drop=True)
 
@@ -43,9 +43,9 @@ def with_texts(passages: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
 
 
 def standing(passages: pd.DataFrame) -> pd.DataFrame:
-    """The rows of frame `used_passages` of which some text stands in the context, with `seen`, that text.
+    """The rows of frame `used_passages` with some text in the context, and `seen`, that text.
 
-    `place` is the passage's place among the topic's passages by rank, from 1; rows are numbered anew.
+    `place` is the passage's place among the topic's passages by rank, from 1; the index is new.
     """
     seen = [text[: max(chars, 0)] for text, chars in zip(passages["text"], passages["chars"], strict=True)]
     found = passages.assign(seen=pd.Series(seen, index=passages.index, dtype="str"))

@@ -30,7 +30,7 @@ _MODULE = re.compile(r"sentence_transformers(\.[a-z_]+)+\.(\w+)")
 
 
 def settle_backend(backend: str, device: str, group: str = "embedder") -> str:
-    """What runs the model, "torch" or "onnx"; ConfigError, naming the group, where it cannot run here."""
+    """The backend that runs the model, "torch" or "onnx"; ConfigError, naming the group, where it cannot run here."""
     require_choice(f"{group}.backend", backend, BACKENDS)
     on_cpu = device == "cpu"
     if backend == "auto":
@@ -52,8 +52,8 @@ def settle_backend(backend: str, device: str, group: str = "embedder") -> str:
 def hub_folder(key: str, model: str, organisation: str, patterns: tuple[str, ...], remedy: str) -> Path:
     """The folder of a model of the hub, downloaded if it is not at hand; ConfigError if it fails.
 
-    organisation: whose model a name without one is. patterns: the files that are wanted. remedy: how the
-    message ends.
+    organisation: the owner of a model whose name has none. patterns: the files that are wanted. remedy: how the message
+    ends.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError
@@ -90,7 +90,7 @@ def safe_parts(key: str, model: str, path: Path) -> list[Path]:
     """The folder of a model and those of its modules, which sentence-transformers loads without running code.
 
     ConfigError, which names the key, for a module or an activation that is neither sentence-transformers' nor
-    torch.nn's, a module outside of the folder, and a configuration that has kernels of the hub run.
+    torch.nn's, a module outside of the folder, and a configuration that would run kernels of the hub.
     """
 
     def refused(why: str) -> ConfigError:
@@ -128,7 +128,7 @@ def safe_parts(key: str, model: str, path: Path) -> list[Path]:
 
 
 def read_json(key: str, model: str, file: Path) -> Any:
-    """What a JSON file of a model's folder holds; ConfigError, naming the key, where it cannot be read."""
+    """The content of a JSON file of a model's folder; ConfigError, naming the key, where it cannot be read."""
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

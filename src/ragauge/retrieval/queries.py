@@ -33,9 +33,9 @@ _LIST_MARK = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,2}[.):]\s|[Qq]uery\s*\d*\s*:
 def question_parts(question: str) -> list[str]:
     """The parts of a question, each a query of its own, without repeats and without the question itself.
 
-    In this order: the halves of a comparison (the question with one of two alternatives left out), its
-    clauses (of at least two content words), the names in it (quoted, or runs of capitalised words), and its
-    content words alone. Rules for English; in a language without capitals there may be no part at all.
+    In this order: the halves of a comparison (the question with one of two alternatives left out), its clauses (of at
+    least two content words), the names in it, and its content words alone. Names are quoted, or runs of capitalised
+    words. Rules for English; in a language without capitals there may be no part at all.
     """
     names = [_POSSESSIVE.sub("", question[start:end]) for start, end in _names(question)]
     content = " ".join(content_words(question))
@@ -137,7 +137,7 @@ def written_by_llm(
 
 
 def with_question(question: str, texts: list[str], at_most: int, question_first: bool) -> list[str]:
-    """What is searched for: at most so many of the texts, behind the question if it is to be first.
+    """The searches: at most so many of the texts, behind the question if it is to be first.
 
     Where there are no texts it is the question.
     """

@@ -1,4 +1,4 @@
-"""Ranks and ties, for retrievers, rerankers and whoever makes a frame `run`."""
+"""Ranks and ties, for retrievers, rerankers and other makers of a frame `run`."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def ranked(run: pd.DataFrame, top_k: int | None = None) -> pd.DataFrame:
 def check_reranked(run: pd.DataFrame, reranked: pd.DataFrame, who: str) -> pd.DataFrame:
     """The reranked run, if it keeps to the pairs of qid and docno of the run; it may hold fewer of them.
 
-    DataError, which names `who`, for another pair, one that occurs twice, a score that is no finite number,
-    and ranks that are not 0, 1, 2, … in the order of the scores.
+    DataError, which names `who`, for another pair, a pair that occurs twice, a score that is no finite number, and
+    ranks that are not 0, 1, 2, … in the order of the scores.
     """
     frames.check("run", reranked, who)
     keys = ["qid", "docno"]

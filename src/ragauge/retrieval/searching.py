@@ -57,7 +57,7 @@ def check_queries(queries: pd.DataFrame, topics: pd.DataFrame, who: str) -> pd.D
 
 
 def space_of(retriever: Retriever) -> str:
-    """What a search of several rows is to a retriever: dense, lexical, several (of its own), or text."""
+    """How a retriever searches for several rows: dense, lexical, several (in its own way), or text."""
     return "several" if isinstance(retriever, SearchesSeveral) else offered(retriever, RetrieverOffers).space
 
 
@@ -78,10 +78,10 @@ def search(
 ) -> pd.DataFrame:
     """Frame `run`: what the retriever finds for the searches of every topic, as one list.
 
-    A retriever says by `space` what a search of several rows is to it: "dense" ones get the weighted sum of
-    the rows' vectors (`query_vec`), "lexical" ones the rows with their weights (`query_parts`), others the
-    texts one after the other. Where every topic has one search the run is the retriever's own, scores
-    included; else lists are united as the rewriter says.
+    A retriever's `space` decides how several rows are searched. "dense" ones get the weighted sum of the rows' vectors
+    (`query_vec`), "lexical" ones the rows with their weights (`query_parts`), others the texts one after the other.
+    Where every topic has one search the run is the retriever's own, scores included; else lists are united as the
+    rewriter says.
     """
     if isinstance(retriever, SearchesSeveral):
         return retriever.search(topics, queries, rewriter, chunks, folder, tools)
@@ -158,8 +158,8 @@ def query_checks(
 
     similarity: mean cosine of the texts of a topic's queries to its question, the question left out; single
         words for lexical retrievers have none. Missing where there is no text.
-    new_hits: of the topic's first hits, as many as the question itself finds, the share that is not among
-        those. Missing where nothing is found; 1 where the question finds nothing.
+    new_hits: the share of the topic's first hits, as many as the question itself finds, that the question does not
+        find. Missing where nothing is found; 1 where the question finds nothing.
     failed: whether the topic's rewrite failed, so that its question was searched.
     """
     failed = set(queries.loc[queries["origin"].eq("failed"), "qid"])

@@ -1,4 +1,4 @@
-"""What the figures of a report share: colours, sizes, legends, and how they are written to files.
+"""Shared parts of the figures of a report: colours, sizes, legends, and how they are written to files.
 
 Figures have no global state. They are narrow, with the legend under the axes, so that they stay legible on a
 phone.

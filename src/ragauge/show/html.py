@@ -52,7 +52,7 @@ _CODE = re.compile(r"`([^`]+)`")
 class Page:
     """The report of comparable jobs: what stands at its head, and its sections.
 
-    name: of the sweep; group: what tells the jobs from the sweep's other groups, "" where there are none.
+    name: the sweep's; group: the name of these jobs among the sweep's other groups, "" where there are none.
     about: a line under the title. failed: how many jobs failed. lead: sentences before all else.
     """
 
@@ -248,5 +248,5 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """What a template prints, with control characters as symbols; a text that is markup stays it."""
+    """A value as a template prints it, with control characters as symbols; markup stays markup."""
     return type(value)(visible(value)) if isinstance(value, str) else value

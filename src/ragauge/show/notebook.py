@@ -1,4 +1,4 @@
-"""What a notebook shows of a job or a sweep: HTML of its own, in which every text of the data is escaped."""
+"""The HTML of a job or a sweep in a notebook; every text of the data is escaped."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def sweep_html(
 
 
 def _framed(parts: Sequence[str]) -> str:
-    """The parts in one block, of which MathJax takes no dollar sign for a formula."""
+    """The parts in one block, in which MathJax takes no dollar sign for a formula."""
     return f'<div class="tex2jax_ignore mathjax_ignore">{"".join(parts)}</div>'
 
 

@@ -28,7 +28,7 @@ clean = partial(visible, one_line=True)
 
 @dataclass(frozen=True)
 class Sheet:
-    """What is printed or written of runs side by side: `runs` has the MLflow run id by name."""
+    """The printed or written content of runs side by side: `runs` has the MLflow run id by name."""
 
     heading: str
     sections: Sequence[Section]

@@ -1,11 +1,10 @@
 """The entries of the store: what identifies one, and how it is got or made.
 
-An entry is a folder `<root>/<stage>/<digest>/`. Its digest is SHA-256 over the canonical JSON of the stage's
-name, its version, the parameters that can change its output and the digests of what it read; `key.json`
-beside the data says in clear what was hashed, but for keys and passwords, and which files of which SHA-256
-the entry holds. An entry is written under a temporary name and renamed, by one maker at a time; a damaged one
-is made again. The time of `key.json` is when the entry was last used. Several machines may share a store:
-docs/team.md says on what file systems.
+An entry is a folder `<root>/<stage>/<digest>/`. Its digest is SHA-256 over the canonical JSON of the stage's name, its
+version, the parameters that can change its output and the digests of its reads. `key.json` beside the data has these in
+clear, without keys and passwords, and the SHA-256 of each file of the entry. An entry is written under a temporary name
+and renamed, by one maker at a time; a damaged one is made again. The time of `key.json` is when the entry was last
+used. Several machines may share a store: docs/team.md says on what file systems.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _DECODED_FRAMES = 32  # how many read frames one process keeps at hand
 
 @dataclass(frozen=True)
 class Key:
-    """What an entry depends on. Equal keys have equal digests on every machine."""
+    """Everything that an entry depends on. Equal keys have equal digests on every machine."""
 
     stage: str
     version: int
@@ -73,7 +72,7 @@ def canonical_json(value: Any) -> str:
 class Entry:
     """A finished stage output: where it is, whether this call made it, and how long that took.
 
-    seconds: 0 where this call did not make it; `seconds_made` is how long it took whoever did.
+    seconds: 0 where this call did not make it; `seconds_made` is how long its maker took.
     """
 
     key: Key
@@ -95,7 +94,7 @@ class Entry:
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """What was told of the making beside its seconds, such as its cost."""
+        """Values reported about the making beside its seconds, such as its cost."""
         found: Mapping[str, Any] = self.manifest.get("told", {})
         return found
 
@@ -111,7 +110,7 @@ class Entry:
         return count
 
     def rows(self, name: str) -> pd.DataFrame | Batches:
-        """The stored frame `name`: a large one in batches, of which no more is read than is asked for."""
+        """The stored frame `name`: a large one in batches, which read no more than is asked for."""
         if (self.path, name) not in self.store._decoded:
             with suppress(FileNotFoundError):
                 found = read_rows(self.path / f"{name}.parquet")
@@ -167,7 +166,7 @@ class Store:
         return pd.read_parquet(path / f"{name}.parquet")
 
     def get(self, key: Key, make: Callable[[Path], None], told: Mapping[str, Any] | None = None) -> Entry:
-        """The entry of the key; `make(folder)` fills an empty folder if nobody has yet.
+        """The entry of the key; `make(folder)` fills an empty folder if the entry is not there yet.
 
         Of several callers in any number of processes one makes, the others wait and read. If `make`
         raises, nothing is left behind. What `told` holds once it was made is kept in its manifest as `told`:

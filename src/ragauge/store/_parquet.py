@@ -1,4 +1,4 @@
-"""Frames as Parquet files, of which neither writing nor the digest needs more than some rows in memory."""
+"""Frames as Parquet files; writing and hashing them takes no more memory than some rows."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _row_groups(file: Path) -> Iterator[pd.DataFrame]:
 
 @dataclass(frozen=True)
 class StoredRows(Batches):
-    """The rows of a Parquet file. Of rows that are looked for no more is read than the row groups with them.
+    """The rows of a Parquet file. A search for rows reads no more than the row groups with them.
 
     sizes: the rows of every row group.
     """

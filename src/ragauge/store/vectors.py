@@ -53,8 +53,8 @@ def vectors_name(identity: Mapping[str, Any]) -> str:
 class VectorCache:
     """The vectors of one model in a store; several processes and machines may use it at a time.
 
-    name: `vectors_name` of the model's identity. title: what the progress bar says. kind: `vectors` of texts,
-    or `pair_scores` of pairs of texts.
+    name: `vectors_name` of the model's identity. title: the text of the progress bar. kind: `vectors` of texts, or
+    `pair_scores` of pairs of texts.
     """
 
     def __init__(self, root: Path, name: str, title: str, kind: str = VECTORS) -> None:
@@ -277,8 +277,8 @@ def _remove_segment(path: Path) -> None:
 class Claim:
     """The keys of one piece of work, claimed until the `with` block ends, so that no other process begins the same.
 
-    It is a file of keys, and a lock beside it that its process holds: the operating system lets go of the lock
-    when the process ends, however it ends, and the claim with it.
+    It is a file of keys, and a lock beside it that its process holds. The operating system releases the lock when the
+    process ends, however it ends, and the claim with it.
     """
 
     def __init__(self, file: Path, lock: FileLock) -> None:
@@ -302,7 +302,7 @@ class Claims:
         self.folder = folder
 
     def take(self, keys: np.ndarray) -> Claim:
-        """Claims the keys (an array of fixed-width bytes), of which nobody else holds any."""
+        """Claims the keys (an array of fixed-width bytes); no other process holds any of them."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / f"{uuid.uuid4().hex}.keys"
         lock = FileLock(file.with_suffix(".lock"))

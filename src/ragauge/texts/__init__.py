@@ -1,1 +1,1 @@
-"""What a token, a sentence and a function word are."""
+"""Tokens, sentences and function words."""

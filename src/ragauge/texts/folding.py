@@ -12,7 +12,7 @@ import numpy as np
 from ragauge.contract.checks import require
 
 FOLDS = ("soft_hyphens", "quotes", "dashes", "nfkc", "case")
-"""What can be folded, in the order in which it is done, whatever order was asked for.
+"""The foldings, in the order in which they are done, whatever order was asked for.
 
 soft_hyphens: U+00AD and the zero-width space, word joiner and byte order mark are removed.
 quotes: curly, low, angle and prime quotation marks, and the backtick, are `'` or `"`.
@@ -61,9 +61,9 @@ def fold_text(text: str, folds: tuple[str, ...]) -> str:
 def fold_prefixes(text: str, ends: np.ndarray, folds: tuple[str, ...]) -> tuple[str, np.ndarray, dict[int, str]]:
     """A folded text, the ends of its prefixes there, and the prefixes that it does not hold.
 
-    `ends` rise from 0 to len(text). For every j, `fold_text(text[: ends[j]])` is `folded[: found[j]]`, or
-    stands by j in the third value: where an end stands between a letter and its accent, the folded prefix has
-    the letter alone and is none of the folded text. `found` rises.
+    `ends` rise from 0 to len(text). For every j, `fold_text(text[: ends[j]])` is `folded[: found[j]]`, or stands by j
+    in the third value. The latter happens where an end stands between a letter and its accent: the folded prefix has
+    the letter alone and is no prefix of the folded text. `found` rises.
     """
     text = text[: int(ends[-1]) if len(ends) else 0]
     for name, table in _REPLACED.items():

@@ -1,4 +1,4 @@
-"""What a token is where budgets are counted: offsets of tokens in a text, never decoded tokens."""
+"""Tokens for counting budgets: offsets of tokens in a text, never decoded tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Stitching = Literal["free", "space", "joined"]
 """How the tokens of texts joined by one space follow from the tokens of each text.
 
 `free`: they are the tokens of every text by itself, since white space separates and is in no token.
-`space`: they are the tokens of the first text and of `" " + text` for the others, wherever the joining space
+`space`: they are the tokens of the first text and of `" " + text` for the others. This holds wherever the joining space
 does not touch white space on both sides (and the text before it is not empty).
 `joined`: no such rule is known; the joined text has to be tokenised.
 """

@@ -1,8 +1,8 @@
 """The words of a text in any script, as searching sees them, and those that carry grammar instead of a subject.
 
-Three lists elsewhere mean something else and stay apart: the words that open a sentence and the abbreviations in
-ragauge.texts.sentences, the small words inside names (van, of) in ragauge.retrieval.queries, and the
-English stop words of the BM25 engines, which are their own.
+Three other lists have other purposes and stay apart. ragauge.texts.sentences has the words that open a sentence and the
+abbreviations, ragauge.retrieval.queries the small words inside names (van, of), and the BM25 engines their own English
+stop words.
 """
 
 from __future__ import annotations

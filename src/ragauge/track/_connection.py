@@ -62,8 +62,8 @@ def recorded_uri(recorded: str) -> str:
 def connect(uri: str) -> MlflowClient:
     """A client of the MLflow store at the URI, which has answered.
 
-    Raises ConfigError where nobody answers, within half a minute, or where it refuses us. One SQLite database
-    that several processes create at a time would break, so the first look at a local one is locked.
+    Raises ConfigError where the store does not answer within half a minute, or refuses the connection. One SQLite
+    database that several processes create at a time would break, so the first look at a local one is locked.
     """
     for noisy in ("alembic", "mlflow"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
@@ -172,7 +172,7 @@ def _address_kept() -> Iterator[None]:
 
 
 def _no_answers() -> tuple[type[Exception], ...]:
-    """What MLflow's client raises where the store refuses, or is something else than an MLflow."""
+    """The errors that MLflow's client raises where the store refuses, or is something else than an MLflow."""
     from google.protobuf.json_format import ParseError
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError

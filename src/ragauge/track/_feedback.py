@@ -74,7 +74,7 @@ def labels_of_people(uri: str, experiment: str) -> pd.DataFrame:
     """The judge classes that people gave to traces of an experiment: a row for every labelled trace.
 
     Columns: trace_id, request_id (the client's), qid and answer (the tags of ragauge's own traces; missing on
-    others), label, labelled_ms (since 1970). Of several labels on a trace the latest counts. DataError for a label
+    others), label, labelled_ms (since 1970). Where a trace has several labels, the latest counts. DataError for a label
     that is no class.
     """
     rows: dict[str, dict[str, Any]] = {}

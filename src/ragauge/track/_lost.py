@@ -1,10 +1,10 @@
 """Runs whose process or machine is gone.
 
-A process that was killed cannot end its own run, and MLflow would show it as running for ever: whoever uses the
-MLflow store next on that machine marks the run as KILLED. A job that was lost with its machine goes on in the same
-run at its next attempt, so a sweep whose jobs are run again elsewhere has one run for each of them. Which machine is
-gone nobody but the launcher knows: what tells is that an attempt at the same job of the same sweep left no record of
-its end.
+A process that was killed cannot end its own run, and MLflow would show it as running for ever. So the next process that
+uses the MLflow store on that machine marks the run as KILLED. A job that was lost with its machine goes on in the same
+run at its next attempt. So a sweep whose jobs are run again elsewhere has one run for each of them. Only the launcher
+knows which machine is gone. The sign of it here: an attempt at the same job of the same sweep left no record of its
+end.
 """
 
 from __future__ import annotations

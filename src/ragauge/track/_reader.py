@@ -34,7 +34,7 @@ def entries_tag(names: Iterable[str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """What MLflow's database holds of a run, in plain values; `started` is in seconds since 1970."""
+    """A run as MLflow's database holds it, in plain values; `started` is in seconds since 1970."""
 
     run_id: str
     name: str

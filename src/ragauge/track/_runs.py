@@ -1,4 +1,4 @@
-"""What is written into MLflow: runs, and an experiment's views and description."""
+"""Writes into MLflow: runs, and an experiment's views and description."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _OWN_NOTE_TAG = "ragauge.note.sha256"  # of the description that ragauge wrote
 
 @dataclass(frozen=True)
 class TopicTrace:
-    """What happened to one question, which MLflow's Traces page shows span by span."""
+    """The steps of one question, which MLflow's Traces page shows span by span."""
 
     qid: str
     query: str
@@ -115,7 +115,7 @@ class Run:
                 self._metrics.append(Metric(name, float(value), int(midnight.timestamp() * 1000), int(day)))
 
     def dataset(self, name: str, digest: str, source: Mapping[str, Any], profile: Mapping[str, int]) -> None:
-        """What is measured on, for MLflow's column *Dataset*; nothing of it is copied.
+        """Logs the dataset for MLflow's column *Dataset*; nothing of it is copied.
 
         digest: MLflow keeps its first 36 characters. source: where it comes from; profile: its sizes.
         """
@@ -255,8 +255,8 @@ def log_found(
 ) -> None:
     """Logs metrics with their charts, tables, files and the model of one finding.
 
-    settings: what the scores mean to a model that is no folder yet; registered_name: of the model in MLflow's
-    registry.
+    settings: the meaning of the scores, for a model that is no folder yet; registered_name: that of the model in
+        MLflow's registry.
     """
     run.metrics(found.metrics, found.steps)
     run.days(found.days)
@@ -365,7 +365,7 @@ class Tracker:
         self.tag_runs("mlflow.runColor", colours)
 
     def group(self, groups: Mapping[str, str]) -> None:
-        """Says of runs {id: name} to which group of comparable jobs they belong, by the tag `group`."""
+        """Sets the tag `group`, the name of their group of comparable jobs, on runs {id: name}."""
         self.tag_runs("group", {run_id: redact(name) for run_id, name in groups.items()})
 
     def tag_runs(self, tag: str, values: Mapping[str, str]) -> None:

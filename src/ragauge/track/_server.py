@@ -34,9 +34,9 @@ def serve(
 ) -> None:
     """Runs MLflow's UI on the database at the URI until it is interrupted; tells the address once it answers.
 
-    Of a URI that is a server's the address is told, and nothing is started. `command` starts another server
-    than MLflow's, for tests. ConfigError where the port is taken or the database is not there, TrackingError
-    where the server ends before it answers.
+    For a URI of a server it prints the address and starts nothing. `command` starts another server than MLflow's, for
+    tests. ConfigError where the port is taken or the database is not there, TrackingError where the server ends before
+    it answers.
     """
     if uri.startswith(("http://", "https://")):
         tell(f"MLflow is a server already: {redact(uri)}")

@@ -133,9 +133,9 @@ def _log(
 def load_predictor(uri: str, model_uri: str, trust: bool = False) -> tuple[Any, dict[str, Any]]:
     """A logged predictor and the settings it was fitted under ({} where it does not say).
 
-    `model_uri` is any of MLflow's: models:/<name>/<version>, runs:/<run id>/predictor, models:/m-<id>. Of a
-    model only the JSON that `save_predictor` wrote is read. Any other scikit-learn model executes code of its
-    author when it is loaded, which needs `trust`. Raises ConfigError where there is none, or none to trust.
+    `model_uri` is any of MLflow's: models:/<name>/<version>, runs:/<run id>/predictor, models:/m-<id>. It reads only
+    the JSON that `save_predictor` wrote. Any other scikit-learn model executes code of its author when it is loaded,
+    which needs `trust`. Raises ConfigError where there is none, or none to trust.
     """
     import mlflow
     from mlflow.exceptions import MlflowException

@@ -52,8 +52,8 @@ def jobs_view() -> View:
 def charts_view(sweep_id: str, n_tokens: int, group: str = "", number: int = 1) -> View:
     """The jobs of a sweep at one budget, the best first: IR score against N, and the judge's shares.
 
-    Of a sweep with several groups of comparable jobs, those that carry the tag `group`; `number` counts them
-    from 1, and the first stands at CHARTS.
+    In a sweep with several groups of comparable jobs, those that carry the tag `group`; `number` counts them from 1,
+    and the first stands at CHARTS.
     """
     section = "ragauge-section"
     search = f"tags.role = 'job' and tags.sweep_id = '{sweep_id}' and tags.n_tokens = '{n_tokens}'"

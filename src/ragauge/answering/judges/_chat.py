@@ -79,13 +79,13 @@ class ChatJudge(ChatLLM):
     repeat: how many topics are judged again, to measure how stable the labels are (`judge_again`): once as
         before, and in mode batch once more with the candidates in another order.
     prompt: a text, or the name of a .txt file; null for the shipped one of the mode.
-    prompts: several wordings in its place, by which every answer is judged: texts, .txt files, or a, b and c, which
-        are shipped and mean the same (a is the shipped one). Verdicts by the first are `label`, those by the
-        others `label_2`, `label_3`, and so on; where one lacks, all of them are missing. Answers are
-        judged again by the first alone.
+    prompts: several wordings that replace it, by which every answer is judged: texts, .txt files, or a, b and c, which
+        are shipped and mean the same (a is the default one). Verdicts by the first are `label`, those by the others
+        `label_2`, `label_3`, and so on; where one lacks, all of them are missing. Answers are judged again by the first
+        alone.
 
-    A reply that cannot be read exactly, or that was cut at the token limit, is asked for once more; then its
-    verdicts are missing, with status `unreadable` and the raw reply, and a later run asks again.
+    A reply that cannot be read exactly, or that was cut at the token limit, is asked for once more. Then its verdicts
+    are missing, with status `unreadable` and the raw reply, and a later run asks again.
     """
 
     component: ClassVar[str] = "chat"
@@ -213,7 +213,7 @@ class ChatJudge(ChatLLM):
         return of_all_prompts(found)
 
     def _salt(self, again: Order | None) -> str:
-        """What tells a repeated request from the first one, which has none."""
+        """The salt that makes a repeated request differ from the first one, which has none."""
         return "" if again is None else _AGAIN[self.mode][again]
 
     def _to_repeat(self, candidates: pd.DataFrame, seed: int) -> pd.DataFrame:
@@ -284,7 +284,7 @@ class ChatJudge(ChatLLM):
         return asked.assign(exact=[guessed.isdisjoint(answers) for _, answers in requests] * len(texts))
 
     def _requests(self, candidates: pd.DataFrame, again: Order | None) -> list[tuple[str, list[str]]]:
-        """What is asked for at once: (qid, distinct answers), in the order in which they are shown."""
+        """The requests: (qid, distinct answers), in the order in which they are shown."""
         answered = candidates[candidates["answer"].notna()].drop_duplicates(["qid", "answer"])
         size = self.max_candidates if self.mode == "batch" else 1
         requests = []

@@ -1,4 +1,4 @@
-"""What a judge needs to know of a topic, replies as verdicts, verdicts as rows; and no judge."""
+"""Truth by topic, replies as verdicts, verdicts as rows; and no judge."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def of_all_prompts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Truth:
-    """What an answer is compared with.
+    """The texts that an answer is compared with.
 
     references: at least one, unless the topic is unanswerable; evidence: () where none is known.
     """
@@ -125,7 +125,7 @@ def truths(topics: pd.DataFrame, evidence: pd.DataFrame, qids: pd.Series) -> dic
 def divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int, form: str) -> list[Verdict]:
     """One verdict per answer of a request, with its part of tokens, cost and time, and all of the calls.
 
-    form: what a reply must be like, for the error of one that cannot be read.
+    form: the required form of a reply, for the error of one that cannot be read.
     """
     status = "ok" if read is not None else "missing" if reply.text is None else "unreadable"
     error = None
@@ -156,7 +156,7 @@ def divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int, for
 def spread(candidates: pd.DataFrame, verdict_of: Mapping[tuple[str, str], Verdict]) -> list[Verdict]:
     """A verdict for every row.
 
-    Of equal answers to a topic the first has the cost, the others are cached. The calls of a request that
+    Where a topic has equal answers, the first has the cost, and the others are cached. The calls of a request that
     several answers share stand at the first of them alone, so that each is counted in one job.
     """
     paid: set[tuple[str, str]] = set()

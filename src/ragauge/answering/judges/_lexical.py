@@ -39,9 +39,9 @@ class LexicalJudge:
     - *covers* an evidence part if it has at least `cover` of the part's content words,
     - is *supported* if at least `support` of its content words are in the evidence, the reference or the
       question, or if no evidence is known,
-    - *holds* the reference if they are equal, or if the reference's words stand in it in a row. Where the
-      reference is yes or no, or stands in the question already (a choice), naming it decides nothing: then
-      the answer must begin with the yes or no, or cover every part of the evidence.
+    - *holds* the reference if they are equal, or if the reference's words stand in it in a row. Where the reference is
+      yes or no, or stands in the question already (a choice), naming it is not enough. Then the answer must begin with
+      the yes or no, or cover every part of the evidence.
     Rules, the first that fits:
     1. no words, or it says that information is lacking and does not hold the reference: class 1
     2. it begins with no where the reference is yes, or with yes where it is no: 4

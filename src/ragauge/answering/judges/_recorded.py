@@ -1,4 +1,4 @@
-"""`judge=recorded`: classes that somebody gave, from a file."""
+"""`judge=recorded`: classes from a file."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class RecordedJudge:
     Nothing is compared, so topics without a reference answer are judged, too. A null label is a missing
     verdict. `name` says who judged: jobs whose judges have different names are not pooled.
 
-    system: whose rows, in a file of several. on_missing: `raise`, or `missing`: topics that are not in the
-    file have a missing verdict.
+    system: the system whose rows are read, in a file of several. on_missing: `raise`, or `missing`: topics that are not
+    in the file have a missing verdict.
     """
 
     component: ClassVar[str] = "recorded"

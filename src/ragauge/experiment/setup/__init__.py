@@ -1,1 +1,1 @@
-"""What a configuration may hold, where it comes from, and whom it trusts."""
+"""A configuration: what it may hold, where it comes from, and which parts of it are trusted."""

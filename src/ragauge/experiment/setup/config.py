@@ -50,7 +50,7 @@ class Tracking:
 
 @dataclass
 class Estimation:
-    """What the predictor is fitted on, and how."""
+    """The rows that the predictor is fitted on, and how it is fitted."""
 
     features: list[str] = field(default_factory=lambda: ["ir_score"])
     spline: bool = False
@@ -59,7 +59,7 @@ class Estimation:
 
 @dataclass
 class ZoneGuarantee:
-    """What a zone of the IR score promises: at most a share alpha missed, with this confidence."""
+    """The promise of a zone of the IR score: at most a share alpha missed, with this confidence."""
 
     alpha: float = 0.1
     confidence: float = 0.95
@@ -67,7 +67,7 @@ class ZoneGuarantee:
 
 @dataclass
 class Foreseen:
-    """What the measures of a sweep are held against."""
+    """The target against which the measures of a sweep are held."""
 
     target: str | None = None
 
@@ -171,7 +171,7 @@ def refuse_keys(config: Any) -> None:
 
 
 def _secret_name(config: Any, key: str) -> str | None:
-    """What is wrong with a name that an interpolation made of a secret; None where there is none."""
+    """The error in a name that an interpolation made of a secret; None where there is none."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
@@ -223,7 +223,7 @@ def check_draws(cfg: Any) -> None:
 
 
 def check_slices(cfg: Any) -> tuple[tuple[SliceBy, ...], dict[str, dict[str, float]]]:
-    """By what topics are sliced, and the weights of slices; ConfigError for what is neither."""
+    """The columns by which topics are sliced, and the weights of slices; ConfigError for anything else."""
     from omegaconf import OmegaConf
 
     from ragauge.experiment.slicing import read_slices, read_weights
@@ -248,7 +248,7 @@ def settle(cfg: Any) -> None:
 
 
 def logged_yaml(text: str, where: str) -> Any:
-    """What a YAML file that others logged holds, unresolved; `where` begins the message of a ConfigError.
+    """The content of a YAML file that others logged, unresolved; `where` begins the message of a ConfigError.
 
     A kilobyte of anchors and aliases, of brackets, or of interpolations would take minutes and gigabytes. A
     tag would make a path or bytes of what stands behind it, which no check of texts sees. OmegaConf, which

@@ -1,8 +1,8 @@
 """Configs outside of conf/: those of ragauge's plug-ins and of installed packages, and what shadows what.
 
-A package says by an entry point of the group `ragauge.configs` where its config groups lie; its folder then
-comes behind conf/ on Hydra's search path, and that of `--config-dir` behind both. The plug-ins of ragauge do
-the same, and come before other packages.
+A package names its folder of config groups by an entry point of the group `ragauge.configs`. That folder comes behind
+conf/ on Hydra's search path, and the one of `--config-dir` behind both. The plug-ins of ragauge do the same, and come
+before other packages.
 """
 
 from __future__ import annotations
@@ -67,15 +67,23 @@ def refuse_shadowed(conf: Path, config_dir: Path | None = None) -> None:
 
     The places are conf (ragauge's own), the packages, and config_dir (that of `--config-dir`).
     """
-    owners = dict.fromkeys(_options(conf), "ragauge")
-    for package in config_packages():
-        for option in _options(package.folder):
-            if option in owners:
-                raise _shadowed(option, package.distribution, owners[option])
-            owners[option] = package.distribution
-    for option, owner in owners.items():
+    for option, owner in owners(conf).items():
         if config_dir is not None and (config_dir / f"{option}.yaml").is_file():
             raise _shadowed(option, f"--config-dir {config_dir}", owner)
+
+
+def owners(conf: Path) -> dict[str, str]:
+    """The distribution that each option comes from, by option such as retriever/bm25: conf is ragauge's own.
+
+    ConfigError for an option that two of them have.
+    """
+    found = dict.fromkeys(_options(conf), "ragauge")
+    for package in config_packages():
+        for option in _options(package.folder):
+            if option in found:
+                raise _shadowed(option, package.distribution, found[option])
+            found[option] = package.distribution
+    return found
 
 
 def _shadowed(option: str, owner: str, first: str) -> ConfigError:

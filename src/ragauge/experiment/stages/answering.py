@@ -86,7 +86,7 @@ def cites(components: Components) -> bool:
 
 
 class UsedPassages(Stage):
-    """used_passages: what stands in every context, passage by passage."""
+    """used_passages: the text of every context, passage by passage."""
 
     name = "used_passages"
     makes = ("used_passages",)
@@ -105,7 +105,7 @@ class UsedPassages(Stage):
 
 
 class LongestPassages(UsedPassages):
-    """longest_passages: what stands in the longest context of the grid, and how much of it in this job's."""
+    """longest_passages: the passages of the longest context of the grid, and how much of each stands in this job's."""
 
     name = "longest_passages"
     makes = ("longest_passages",)
@@ -256,7 +256,7 @@ class OfVaried(OfMeasure):
 
     @property
     def contexts(self) -> str:
-        """What the frame of the contexts is called."""
+        """The name of the frame of the contexts."""
         return f"{self.key}_contexts"
 
     @property
@@ -265,7 +265,7 @@ class OfVaried(OfMeasure):
         return ("used_passages",) if self.measure.varies == "context" else texts_of_ranking(self.components)
 
     def passages(self, reads: Reads) -> pd.DataFrame:
-        """What the contexts are made from, by topic."""
+        """The passages that the contexts are made from, by topic."""
         names = self.texts
         return passages_of(reads["run"], retrieved_chunks(reads)) if len(names) > 1 else reads[names[0]]
 
@@ -294,7 +294,7 @@ class VaryContexts(OfVaried):
 
 
 class AnswerVaried(OfVaried):
-    """varied_answers: what the llm answers from these contexts; as `answers`, with `variant`.
+    """varied_answers: the llm's answers from these contexts; as `answers`, with `variant`.
 
     Neither the retriever nor this job's n_tokens is in its key, but what they bring.
     """
@@ -332,7 +332,7 @@ class AnswerVaried(OfVaried):
 
 
 class JudgeVaried(OfVaried):
-    """varied_verdicts: what the judge says of these answers; as `verdicts`, with `variant`."""
+    """varied_verdicts: the judge's verdicts on these answers; as `verdicts`, with `variant`."""
 
     name = JUDGED
     reads = (Read("topics"), Read("evidence"), _ANSWERS)
@@ -363,7 +363,7 @@ class JudgeVaried(OfVaried):
 
 
 class MeasureVaried(OfVaried):
-    """What the measure makes of the answers from its contexts."""
+    """The measure's values of the answers from its contexts."""
 
     name = "answer_values"
     makes = ("answer_values",)

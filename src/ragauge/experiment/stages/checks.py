@@ -1,4 +1,4 @@
-"""What components ask of each other, of the dataset and of the job: checked before any work."""
+"""Demands of components on each other, on the dataset and on the job: checked before any work."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.families import check_target
 from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.identity import identity
 from ragauge.contract.offers import (
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 def check_together(components: Components, choices: Mapping[str, str]) -> None:
-    """ConfigError for components that cannot stand in one job, each of which may be right by itself."""
+    """Raises ConfigError for components that cannot stand in one job, though each may be right by itself."""
     identity(components.reranker)  # a model that is not there is told before any work
     rewriter, retriever = components.rewriter, components.retriever
     chosen = {group: f"{group}={choices.get(group, '?')}" for group in GROUPS}
@@ -67,13 +68,10 @@ def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = 
 
     And for a `foresight.target` that is no measure of the job. A measure that is `optional` is left out of
     the job instead; one with a method `check_topics` is given the topics, and raises what is wrong with its
-    own files. Reads these and the dataset alone; nobody is asked. A job of a sweep (not `alone`) may have no
+    own files. Reads these and the dataset alone, and asks no LLM. A job of a sweep (not `alone`) may have no
     contexts: it is what the others are compared with.
     """
-    if target is not None:
-        from ragauge.diagnose.foresight import check_target
-
-        check_target(target, pipeline.answer_measures)
+    check_target(target, pipeline.answer_measures)
     of_evidence = pipeline.components.measure
     if "chat" in offered(of_evidence, MeasureOffers).uses and pipeline.evaluator_chat is None:
         raise ConfigError(f"measure={of_evidence.name} {_ASKS}")
@@ -102,7 +100,7 @@ def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
     if pipeline.evaluator_chat is None:
         yield "chat", _ASKS
     if of.llm.kind in ("none", "recorded") or not offered(of.llm, GeneratorOffers).takes_context:
-        why = {"none": "gives no answers", "recorded": "was asked before: there is nobody to ask"}
+        why = {"none": "gives no answers", "recorded": "was asked before; no LLM is set up here"}
         yield (
             "generator",
             (

@@ -62,7 +62,7 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
 
 
 def _built(key: str, spec: Mapping[str, Any], budget: str | None) -> Any:
-    """What the spec's `_target_` makes; chat models without a `budget` of their own get the one given."""
+    """Instantiates the spec's `_target_`; chat models without their own `budget` get the one given."""
     shared = {"budget": budget} if budget and spec.get("budget", "") is None else {}
     try:
         return build(key, {**spec, **shared}, {})
@@ -73,7 +73,7 @@ def _built(key: str, spec: Mapping[str, Any], budget: str | None) -> Any:
 
 
 def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
-    """The stages of a config, once everything that can be told before any work has been checked."""
+    """The stages of a config, after every check that needs no work."""
     from ragauge.experiment.stages.pipeline import Pipeline
     from ragauge.measures.rankings import ranking_infos
     from ragauge.store import Store

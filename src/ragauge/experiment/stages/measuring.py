@@ -93,7 +93,7 @@ class Score(Stage):
 
 
 class Floor(Stage):
-    """floors: what the measure gives every evidence part in unrelated text; floor_means: that over topics.
+    """floors: the measure's value of every evidence part in unrelated text; floor_means: their mean over topics.
 
     Neither the retriever nor this job's n_tokens is in its key: the jobs of a sweep share one.
     """
@@ -161,7 +161,7 @@ class ChunkTruth(Stage):
 
 
 class ScoreRanking(Stage):
-    """ranking_values: what the measures that IR knows give the run, topic by topic ([qid, measure, value]).
+    """ranking_values: the values of ranking measures (ir-measures) of the run, topic by topic ([qid, measure, value]).
 
     The run is that of documents, or of chunks where a measure says so.
     """
@@ -225,9 +225,7 @@ class RankingColumns(Stage):
 
 
 class Derive(Stage):
-    """derived: what is known of the questions beside attributes, by which topics are sliced; row by row as
-    topics.
-    """
+    """derived: columns computed from the questions, by which topics are sliced; row by row as topics."""
 
     name = "derived"
     makes = ("derived",)
@@ -372,7 +370,8 @@ class FollowEvidence(_FollowsEvidence):
 
 
 class ScoreUnreranked(_FollowsEvidence):
-    """unreranked_scores: what would stand within every budget in the order before reranking, a row per part.
+    """unreranked_scores: scores of the contexts that the order before reranking would give at every budget, a row per
+    part.
 
     Neither expanded nor compressed: that was done to what the reranker made.
     """

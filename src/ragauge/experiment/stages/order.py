@@ -1,7 +1,7 @@
 """The stages of a job as a list.
 
-The key of a stage's output follows from what the stage says of itself and nothing else
-(`ragauge.experiment.stages.plan`), so that a new stage is a class and a line in `stages`.
+The key of a stage's output follows from the stage's own declaration alone (`ragauge.experiment.stages.plan`). So a new
+stage is a class and a line in `stages`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from ragauge.measures.rankings import of_chunks
 def stages(
     components: Components, budget: Budget, to_judge: Callable[[pd.DataFrame], pd.DataFrame] | None = None
 ) -> list[Stage]:
-    """The stages of a job in order; a later one that makes a frame anew is what those after it read.
+    """The stages of a job in order; where two make the same frame, the stages after them read the later one's.
 
     to_judge: chooses the answers that are judged; all of them unless it is given.
     """
@@ -144,7 +144,7 @@ def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:
 def is_rewritten(components: Components) -> bool:
     """Whether queries are searched for in place of the questions.
 
-    A retriever that finds nothing, or that is told the evidence, needs none, and nobody is asked for them.
+    A retriever that finds nothing, or that is given the evidence, ignores queries, so none are made.
     """
     retriever = components.retriever
     searches = offered(retriever, RetrieverOffers).top_k != 0 and not isinstance(retriever, SeesEvidence)
@@ -152,9 +152,9 @@ def is_rewritten(components: Components) -> bool:
 
 
 def question_stages(stages: Sequence[Stage]) -> list[Stage]:
-    """Of the stages of a job those that work on a question until it is answered, in order.
+    """The stages of a job that work on a question until it is answered, in order.
 
-    What is made once of the documents is not among them, nor what measures and judges.
+    Left out are stages that run once for the documents, measures and judges.
     """
     plan = Plan(stages)
     of_question: set[Step] = set()

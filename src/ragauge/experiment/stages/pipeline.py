@@ -69,7 +69,7 @@ class Pipeline(StageRunner):
 
     @property
     def asks(self) -> bool:
-        """Whether somebody is asked before the judge, which may cost."""
+        """Whether an LLM is asked before the judge, which may cost."""
         own = any("chat" in stage.uses and self.chat_of(stage) is not None for stage in self.stages)
         return own or self.shared_chat is not None or self.components.llm.kind in ASKED
 

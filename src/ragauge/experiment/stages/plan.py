@@ -3,12 +3,12 @@
 `Plan` resolves all reads in one pass over the list, from what the stages declare. A key is then worked out from
 the digests of what was read, and nothing is made for it.
 
-Keys hold digests of contents, and not the keys of the stages before: a changed title makes the chunks again, but
-equal chunks have one index; verdicts on equal answers are shared between jobs, and answers stay where the evidence
-alone changed, since they read two columns of the topics. The price: the key of a stage is known once what it reads
-is there. Where the store has everything, all keys are known before any work; else the plan names what a stage waits
-for, and its key follows when that was made. Keys made of keys would all be known at once, but every change of a file
-would make all stages after it again. A frame that is never stored is made for its digest: it takes no time.
+Keys hold digests of contents, and not the keys of the stages before. A changed title makes the chunks again, but equal
+chunks have one index. Jobs share verdicts on equal answers. Answers stay where the evidence alone changed, since they
+read two columns of the topics. The price: the key of a stage is known once what it reads is there. Where the store has
+everything, all keys are known before any work; else the plan names what a stage waits for, and its key follows when
+that was made. Keys made of keys would all be known at once, but every change of a file would make all stages after it
+again. A frame that is never stored is made for its digest: it takes no time.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ JOINED = "answer_values"  # the one frame that several stages make, each some ro
 
 @dataclass
 class Output:
-    """What a stage made: an entry of the store, frames that this process holds, or both.
+    """The output of a stage: an entry of the store, frames that this process holds, or both.
 
-    held: frames that are not stored, or that are told otherwise than they are stored (replies cost nothing now).
+    held: frames that are not stored, or that differ here from their stored form (replies cost nothing now).
     """
 
     entry: Entry | None = None
@@ -104,7 +104,7 @@ class Step:
         return None
 
     def key(self, models: Mapping[str, Any], given: Mapping[str, pd.DataFrame] = MappingProxyType({})) -> Key:
-        """What the output is known by: the stage, its version, its parameters with `models`, and what it reads.
+        """The key of the output: the stage, its version, its parameters with `models`, and the digests of its reads.
 
         given: frames by name, in the place of those that were made.
         """
@@ -117,7 +117,7 @@ class Step:
 
 
 class Plan:
-    """The steps of a job in order. A later one that makes a frame anew is what those after it read."""
+    """The steps of a job in order. Where two steps make the same frame, the steps after them read the later one's."""
 
     def __init__(self, stages: Sequence[Stage]) -> None:
         self.steps: list[Step] = []
@@ -152,7 +152,7 @@ class Plan:
         return next(step for step in self.steps if step.stage is stage)
 
     def towards(self, wanted: Iterable[Step]) -> list[Step]:
-        """Of the wanted steps, and all that they read, directly or not, those that are not done yet, in order."""
+        """The wanted steps and everything that they read, directly or not, that are not done yet, in order."""
         needed: set[Step] = set()
         waiting = list(wanted)
         while waiting:

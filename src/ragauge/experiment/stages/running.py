@@ -1,7 +1,7 @@
 """Gets what the stages of a job make, from the store or made once: a loop over the plan.
 
-What is asked for is made in the order of the plan, and before it all that it reads; the key of each is worked out
-by the plan (`ragauge.experiment.stages.plan`). So no stage runs inside of another.
+Steps are made in the order of the plan, each after everything that it reads. The plan works out the key of each
+(`ragauge.experiment.stages.plan`). So no stage runs inside of another.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.store import Entry, Key, Store
 
 _AGAIN = (
-    "what was paid for is kept, and a rerun asks only for the rest (an unreadable reply "
-    f"{MOST_UNREAD} times at most, then see ragauge ledger forget)"
+    f"paid replies are kept, and a rerun asks only for the rest (an unreadable reply {MOST_UNREAD} times at most, then "
+    "see ragauge ledger forget)"
 )
 # Of this many topics or more, a few may be missing whatever their share is: 2 of 25 are 8 %.
 _FEW, _FEW_FROM = 2, 10
@@ -44,9 +44,9 @@ _REPLIES = 10  # unreadable ones, if none is readable, that say that the judge's
 
 @dataclass(frozen=True)
 class Making:
-    """What making a stage's output took whoever made it: seconds, and US dollars of chat models.
+    """Seconds, and US dollars of chat models, that a stage's output took when it was made, by any job.
 
-    Replies of the ledger count as what they cost when they were paid for. NaN: nobody told.
+    Replies of the ledger count as what they cost when they were paid for. NaN: unknown.
     """
 
     seconds: float
@@ -60,8 +60,8 @@ class StageRunner:
     n_tokens, n_grid: the job's budget, and those at which the score is laid out, in tokens.
     max_missing_share: a larger share of missing answers or verdicts is a MissingError; of ten or more, two
         may be missing whatever the share, unless it is 0.
-    `plan` is the list of stages, `seconds` holds the time of each in this process, `made` the names of those
-    that were not in the store, `making` what each took when its output was made.
+    `plan` is the list of stages. `seconds` holds the time of each in this process. `made` has the names of those that
+    were not in the store, `making` what each took when its output was made.
     """
 
     components: Components
@@ -107,7 +107,8 @@ class StageRunner:
         return SharedChat(evaluator) if isinstance(evaluator, ChatModel) else self.shared_chat
 
     def chat_of(self, stage: Stage) -> SharedChat | None:
-        """Whom the component of a stage asks: its own, where it brings one, the evaluator, or the llm."""
+        """The chat model that the component of a stage asks: its own, where it brings one, the evaluator, or the
+        llm."""
         if isinstance(stage.component, BringsChat) and "chat" in stage.uses:
             return self._own_chats.setdefault(stage, SharedChat(stage.component.own_chat))
         return self.evaluator_chat if stage.evaluates else self.shared_chat
@@ -119,7 +120,7 @@ class StageRunner:
         return self._frame_of(Read(name))
 
     def frame_for(self, stage: str, name: str) -> pd.DataFrame:
-        """A frame as a stage reads it, which may make it anew."""
+        """A frame in the version that a stage reads, where several stages make it."""
         return self._frame_of(Read(name, before=stage))
 
     def rows(self, name: str) -> pd.DataFrame | Batches:
@@ -146,7 +147,7 @@ class StageRunner:
         return self.entry(name).path
 
     def key(self, stage: str, **given: pd.DataFrame) -> Key:
-        """What the output of a stage is known by; `given` frames stand for those that the job would make.
+        """The key of a stage's output; `given` frames replace those that the job would make.
 
         What else the stage reads is made now where it is not there yet.
         """
@@ -157,7 +158,7 @@ class StageRunner:
         return self._key_of(self.plan.of_stage(stage), given)
 
     def identity_of(self, component: Any) -> dict[str, Any]:
-        """What can change the component's output; of a chat model also what its server says it serves."""
+        """Everything that can change the component's output; for a chat model also the name that its server reports."""
         return {**identity(component), **self._served(component)}
 
     def _frame_of(self, read: Read) -> pd.DataFrame:
@@ -184,7 +185,7 @@ class StageRunner:
         return wanted
 
     def _run(self, step: Step) -> Output:
-        """What a step makes, all of whose sources are done."""
+        """Makes the output of a step; all of its sources are done."""
         stage = step.stage
         if not stage.stored:
             made = stage.make(self._reads(step), self._tools(stage))
@@ -207,7 +208,7 @@ class StageRunner:
         return {"served": served} if served else {}
 
     def _reads(self, step: Step) -> Reads:
-        """What the stage names in `reads`, and nothing else."""
+        """The frames and folders that the stage names in `reads`, and nothing else."""
 
         def source(read: Read) -> Output:
             return step.sources[read][-1].done
@@ -224,7 +225,7 @@ class StageRunner:
         return replace(self.tools, chat=self.chat_of(stage)).limited_to(stage.uses, who)
 
     def _got(self, step: Step) -> Output:
-        """What is stored, whichever of its rows are missing."""
+        """The stored output, whichever of its rows are missing."""
         stage, key, told = step.stage, self._key(step), dict[str, float]()
         reads, tools = self._reads(step), self._tools(stage)
 
@@ -304,7 +305,7 @@ class StageRunner:
                 told["cost_usd"] = full_cost(chat.replies(stage.asks_as).iloc[before:], chat.chat)
 
     def _working(self, step: Step) -> AbstractContextManager[object]:
-        """Tells what the stage does, with how much there is to do, while the block lasts."""
+        """Reports the stage's work, with its number of rows, while the block lasts."""
         doing = step.stage.doing
         if not doing:
             return nullcontext()

@@ -77,7 +77,7 @@ class Budget:
     """n_tokens of this job, and all budgets that it lays out, ascending: the grid with n_tokens in it.
 
     measures: the names of the measures of its run, over documents or over chunks.
-    derived: what is derived of the questions for slices.
+    derived: names of the columns computed from the questions for slices.
     """
 
     n_tokens: int
@@ -87,7 +87,7 @@ class Budget:
 
 
 class Incomplete(Exception):
-    """Raised by a stage with what it made, where a rerun should ask again for what is missing.
+    """Raised by a stage, with its partial output, where a rerun should ask again for the missing rows.
 
     failed, of: topics without an output, and all, where `max_missing_share` is to be held against them; what
         they are without.
@@ -105,7 +105,7 @@ class Read:
 
     name: that of the frame, or the label of the stage whose `folder` is read.
     columns: those of the frame that matter; all of them unless some are named.
-    before: the name of an earlier stage, to read the frame as that one read it, where it makes it anew.
+    before: the name of an earlier stage that makes the frame, too: the frame is read as that stage read it.
     """
 
     name: str
@@ -124,10 +124,10 @@ QUESTIONS = Read("topics", columns=("qid", "query"))
 
 
 class Reads:
-    """What a stage reads: `reads["topics"]` is a frame, `reads.folder("index")` a folder.
+    """The reads of a stage: `reads["topics"]` is a frame, `reads.folder("index")` a folder.
 
-    A frame of which the stage reads some columns has these alone. One that is read as it was before an
-    earlier stage is asked for by its `Read`.
+    Where the stage reads some columns of a frame, it gets these alone. One that is read as it was before an earlier
+    stage is asked for by its `Read`.
 
     declared: the `reads` of the stage; KeyError for anything else.
     stored: the rows of a frame, in batches where they are many; the frame itself unless it is given.
@@ -163,7 +163,7 @@ class Reads:
         return columns_of(self.rows(name), columns)
 
     def where(self, name: str, column: str, values: Collection[str]) -> pd.DataFrame:
-        """The rows of a frame whose `column` is one of `values`, in order, numbered anew."""
+        """The rows of a frame whose `column` is one of `values`, in order, with a new index."""
         return rows_where(self.rows(name), column, values).reset_index(drop=True)
 
     def _named(self, read: str | Read) -> Read:
@@ -183,12 +183,11 @@ class Stage:
     asks: the column that is missing where an LLM or a judge gave nothing; such output is kept only whole. It
         has the topics of the last of `reads`.
     group: the config group that its own calls of the shared chat model are counted under.
-    stored: False for what is cheaper to make than to read.
+    stored: False where making it costs less than reading it.
     of_files: whether the files that its component reads are in the key.
     infos: how the values are shown, of a stage that makes `answer_values`.
     evaluates: whether the chat model that it asks is the evaluator, and not the llm.
-    doing: what is told while it works, with the names of frames that it reads for the numbers of their rows;
-        "" tells nothing.
+    doing: the line shown while it works, with the names of frames whose numbers of rows it shows; "" shows nothing.
     """
 
     name: ClassVar[str]
@@ -209,7 +208,7 @@ class Stage:
 
     @property
     def label(self) -> str:
-        """What its folder is read by: the name, unless a job has several stages of that name."""
+        """The name by which its folder is read: its name, unless a job has several stages of that name."""
         return self.name
 
     @property
@@ -228,7 +227,7 @@ class Stage:
         return frozenset() if self.component is None else self.component.uses
 
     def params(self) -> dict[str, Any]:
-        """What else can change the output, as JSON values; the component's identity unless said otherwise."""
+        """Everything else that can change the output, as JSON values; the component's identity by default."""
         return {} if self.component is None else {"component": identity(self.component)}
 
     def inputs(self) -> dict[str, str]:

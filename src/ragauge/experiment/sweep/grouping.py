@@ -1,9 +1,9 @@
 """The groups of a sweep: its jobs divided into those whose numbers may be pooled.
 
 Jobs of one group measured the same topics with the same measure, tokenizer, answer measures and judge
-(`ragauge.contract.comparable`); they differ in the system, its budget, or how their numbers are estimated.
-Jobs without any verdict compare by their IR scores, whoever judged the others: they join the group of the one
-judge there is. Beside several judges they are a group of their own, since no job is pooled twice.
+(`ragauge.contract.comparable`). They differ in the system, its budget, or how their numbers are estimated. Jobs without
+any verdict compare by their IR scores: they join the group of the one judge there is. Beside several judges they are a
+group of their own, since no job is pooled twice.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def divide(records: Sequence[dict[str, Any]]) -> list[Group]:
 def closest(failed: Mapping[str, Any], groups: Sequence[Group]) -> int:
     """The place of the group that a failed job shares most choices and overrides with (of equal the first).
 
-    What it would have measured is often not known: it may have failed before.
+    The group that it would have joined is often unknown: it may have failed before that was decided.
     """
 
     def shared(group: Group) -> int:
@@ -73,7 +73,7 @@ def closest(failed: Mapping[str, Any], groups: Sequence[Group]) -> int:
 
 
 def _parts(records: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """What decides the group of each job: {name: text}, the same names for all."""
+    """The values that decide the group of each job: {name: text}, the same names for all."""
     found = comparable.measured_by(
         [record.get("measured_by") for record in records],
         [record["choices"] for record in records],
@@ -111,7 +111,7 @@ def _overridden(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _labels(name: str, records: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> dict[str, str]:
-    """What to call the jobs of each text of a part: by their option of the config group.
+    """Names for the jobs of each text of a part: their option of the config group.
 
     Where one option stands for several texts, the overrides that differ are added; where none do (a file
     changed, a server serves another model), the digest.

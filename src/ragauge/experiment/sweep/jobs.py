@@ -29,7 +29,7 @@ _TABLE, _OVERRIDES = "per_question.json", "config/overrides.yaml"  # of a job's 
 
 
 def load(folder: Path) -> list[Jobs]:
-    """What a sweep's folder holds, by experiment and group; only experiments in which a job finished."""
+    """The jobs in a sweep's folder, by experiment and group; only experiments in which a job finished."""
     return by_experiment(records_in(folder))
 
 
@@ -122,9 +122,9 @@ def _check_same_topics(outcomes: pd.DataFrame, records: Sequence[Mapping[str, An
 def find(run_id: str, uri: str) -> Path | list[Jobs]:
     """The folder of the sweep that a run belongs to where it is on this machine; else the sweep's groups.
 
-    `run_id` is that of a sweep's run or of a job's: of a group's run its jobs, of a job's run all jobs of the
-    sweep; a job outside any sweep comes as a sweep of one. Raises
-    ConfigError where the store or the run is not there, DataError where the runs lack what is needed.
+    `run_id` is that of a sweep's run or of a job's. A group's run gives its jobs, a job's run all jobs of the sweep,
+    and a job outside any sweep a sweep of one. Raises ConfigError where the store or the run is not there, DataError
+    where the runs lack what is needed.
     """
     reader = Reader(uri)
     run = reader.run(run_id)
@@ -168,7 +168,7 @@ def _rebuilt(runs: Sequence[LoggedRun], reader: Reader) -> list[Jobs]:
 
 
 def _logged_record(run: LoggedRun, reader: Reader) -> dict[str, Any]:
-    """What `job.json` holds of a job, as far as its run tells."""
+    """The content of a job's `job.json`, as far as its run has it."""
     tags, run_id = run.tags, run.run_id
     finished = run.status == "FINISHED"
     return {

@@ -1,9 +1,8 @@
 """Judging at the end of a sweep, once what all jobs retrieved and answered is known.
 
 All jobs' answers to a topic go into one request (`judge.mode=batch`), or the topics to judge are chosen by
-what all jobs retrieved (`judge.sample_design=neyman`). The verdicts go back to each job's MLflow run. What
-the ledger holds is not asked again: `ragauge pool <folder>` goes on with an
-interrupted judging.
+what all jobs retrieved (`judge.sample_design=neyman`). The verdicts go back to each job's MLflow run. Replies in the
+ledger are not asked for again: `ragauge pool <folder>` goes on with an interrupted judging.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ log = logging.getLogger(__name__)
 def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The records of a sweep's jobs, those that were waiting for their verdicts now with them.
 
-    Jobs that share judge, sample and dataset are judged together. Jobs that cannot be judged, or of which too
-    many verdicts are missing, are recorded as failed; the others go on.
+    Jobs that share judge, sample and dataset are judged together. Jobs that cannot be judged, or that miss too many
+    verdicts, are recorded as failed; the others go on.
     """
     waiting = [record for record in records if record.get("deferred")]
     if not waiting:
@@ -71,7 +70,7 @@ def _judge_each_group(waiting: Sequence[dict[str, Any]]) -> dict[int, dict[str, 
 
 @dataclass(frozen=True)
 class _Judged:
-    """What judging jobs together gave: verdicts and repeated verdicts by job, and how stable labels are."""
+    """The results of judging jobs together: verdicts and repeated verdicts by job, and the stability of labels."""
 
     verdicts: Mapping[int, pd.DataFrame]
     repeated: Mapping[int, pd.DataFrame]

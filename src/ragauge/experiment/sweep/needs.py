@@ -1,4 +1,4 @@
-"""What judging at the end of a sweep would ask for: `dry_run`."""
+"""The requests that judging at the end of a sweep would make: `dry_run`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ragauge.llms.chat_use import Unasked
 
 
 def needs_together(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """What judging the jobs of a dry run together would need (see ragauge.experiment.needs)."""
+    """The requests that judging the jobs of a dry run together would make (see ragauge.experiment.needs)."""
     later = [record for record in records if record.get("judged_later")]
     if not later:
         return gathered([])

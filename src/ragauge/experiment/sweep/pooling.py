@@ -110,7 +110,7 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
 
 
 def supersede_earlier(records: Sequence[Mapping[str, Any]], tracking_uri: str | None = None) -> None:
-    """Takes the runs of earlier attempts, the pooled ones too, out of a sweep of which no job finished this time.
+    """Takes the runs of earlier attempts, the pooled ones too, out of a sweep in which no job finished this time.
 
     The experiment's page then links to them no more. Where a job finished, `track_sweep` replaces them.
     """
@@ -148,8 +148,8 @@ def _tracked(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def _refuse_unasked(folder: Path) -> None:
     """ConfigError where the sweep's run would go into an MLflow that this directory does not point to.
 
-    Nothing is said where the folder lies where it was written, and its jobs' MLflow is the one that their
-    config named, or that is in use here.
+    Passes in silence where the folder lies where it was written, and its jobs' MLflow is the one that their config
+    named or that is in use here.
     """
     records = records_in(folder)
     here = track.absolute_uri(track.tracking_uri())

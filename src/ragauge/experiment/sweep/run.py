@@ -39,9 +39,9 @@ def is_own(record: Mapping[str, Any], tracking_uri: str | None) -> bool:
 def track_sweep(groups: Sequence[Jobs], folder: Path, tracking_uri: str | None) -> None:
     """Logs the sweep's run, or one for each group where not all of its jobs are comparable.
 
-    A run for each, so that metrics have the same names in every sweep, and comparisons, reruns and predictors
-    take the id of a group's run as that of a sweep's. The jobs' own runs are touched only where the sweep's
-    run stands beside them.
+    Each group has its run, so that metrics have the same names in every sweep. Comparisons, reruns and predictors take
+    the id of a group's run as that of a sweep's. The jobs' own runs are touched only where the sweep's run stands
+    beside them.
     """
     first = groups[0]
     own = is_own(first.records[0], tracking_uri)
@@ -141,7 +141,7 @@ def _write_outcomes(jobs: Jobs, out: Path) -> None:
 
 
 def _settings(jobs: Jobs) -> dict[str, Any]:
-    """What the pooled predictor's scores mean."""
+    """The meaning of the pooled predictor's scores."""
     of_jobs = [record["settings"] for record in jobs.records]
     first = of_jobs[0]
     return settings_of(first["measure"], first["tokenizer"], [n for s in of_jobs for n in s["n_tokens"]])
@@ -169,7 +169,7 @@ def _note(found: Pooled, page: str) -> str:
 
 
 def groups_text(names: Sequence[str]) -> str:
-    """What is said before the groups of a sweep whose jobs are not all comparable."""
+    """The line before the groups of a sweep whose jobs are not all comparable."""
     listed = "".join(f"\n  {number}. {visible(name, one_line=True)}" for number, name in enumerate(names, 1))
     return (
         f"\nThis sweep has {len(names)} groups of jobs that are not comparable with each other: they "

@@ -30,9 +30,8 @@ def load_prompt(
 
     A file is what ends in .txt, and any single word that is the path of a file.
 
-    Raises ConfigError, which names the config key, if a file cannot be read, or if the text lacks one of the
-    placeholders or has one that is neither of them, nor optional, nor `$mark`. A dollar sign that is meant is
-    written `$$`.
+    Raises ConfigError, which names the config key, if a file cannot be read, or if the text lacks a placeholder or has
+    one that is neither required, nor optional, nor `$mark`. A dollar sign that is meant is written `$$`.
     """
     try:
         if prompt is None:

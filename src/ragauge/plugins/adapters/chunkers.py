@@ -25,7 +25,7 @@ _SHOWN = 60  # characters of a piece in an error
 
 @dataclass(frozen=True)
 class _Wrapped:
-    """What both have in common: the mapping with `_target_`, and the versions of the packages it comes from.
+    """Shared part of both: the mapping with `_target_`, and the versions of the packages it comes from.
 
     The versions are part of the identity, so that chunks of another release are made again.
     """

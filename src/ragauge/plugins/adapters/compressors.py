@@ -22,7 +22,7 @@ class LangChainCompressor:
     """Any LangChain BaseDocumentCompressor, given as a mapping with `_target_`.
 
     It is given a topic's passages as Documents, in rank order, with the docno in their metadata, and the
-    question. What it returns are the passages, in its order: Documents may be changed, left out, or split
+    question. The Documents that it returns are the passages, in its order. Documents may be changed, left out, or split
     into several, but each must carry a docno that was given. `score` is 1 / (rank + 1).
     depth: passages of a topic that are given, best first; all others are left out. None is all.
     revision: to be raised when what the code only calls changes (a service, a file), since stored passages

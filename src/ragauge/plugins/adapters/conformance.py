@@ -1,4 +1,4 @@
-"""What every retriever over an engine must do, checked; and how near it comes to an exact search.
+"""Checks the duties of every retriever over an engine, and measures how near it comes to an exact search.
 
 For the tests of retrievers that others write: docs/extending.md shows one.
 """
@@ -64,9 +64,9 @@ def check_retriever(
 ) -> None:
     """Raises Failed, an AssertionError that names all that is wrong, unless the retriever conforms.
 
-    It is checked on a corpus of 16 chunks of many scripts and on one of a single chunk: a run's columns,
-    ranks and order; a question without letters or digits, and one without hits; ties; more hits wanted than
-    there are chunks; that a topic finds the same alone, again, and where another process opens the index.
+    It is checked on a corpus of 16 chunks of many scripts and on one of a single chunk. The checks: a run's columns,
+    ranks and order; a question without letters or digits, and one without hits; ties; more hits wanted than there are
+    chunks. A topic must find the same alone, again, and where another process opens the index.
 
     retriever: a dataclass with the field top_k, which finds 20 hits where it is asked for so many. folder:
         an empty one. lexical: whether a question finds nothing where no word of it is in the corpus.
@@ -129,11 +129,11 @@ def compare_to_exact(
 ) -> dict[str, float]:
     """How near a retriever comes to another one that misses nothing, over the same chunks.
 
-    Returns overlap_at_10, the mean share of the exact ten best hits that are among the retriever's own ten;
-    score_error, the largest difference between the two scores of a pair of topic and chunk (NaN where no
-    pair is in both, and of no meaning where the two score by other formulas); index_seconds;
-    first_query_seconds, one topic with all that is opened for it; queries_per_second of all topics together
-    afterwards; and topics, how many were asked. folder: an empty one. Both have a top_k of ten or more.
+    Returns overlap_at_10, the mean share of the exact ten best hits that are among the retriever's own ten. score_error
+    is the largest difference between the two scores of a pair of topic and chunk; NaN where no pair is in both, and
+    without meaning where the two score by other formulas. The times are index_seconds; first_query_seconds, one topic
+    with everything opened for it; and queries_per_second of all topics together afterwards. topics is their number.
+    folder: an empty one. Both have a top_k of ten or more.
     """
     start = time.perf_counter()
     transformer = _made(retriever, chunks, folder / "own", tools)
@@ -168,7 +168,7 @@ def _raise(who: str, found: list[str]) -> None:
 def _made(
     retriever: Retriever, chunks: pd.DataFrame, folder: Path, tools: Tools
 ) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """The retriever's transformer, over the index that it is told to make in the folder."""
+    """The retriever's transformer, over the index that it makes in the folder."""
     folder.mkdir(parents=True)
     retriever.build_index(chunks, folder, tools)
     return retriever.transformer(chunks, folder, tools)
@@ -181,7 +181,7 @@ def _run_of(
 
 
 def _wrong_form(run: Any, chunks: pd.DataFrame) -> Iterator[str]:
-    """What a run has that none may have."""
+    """The errors of form in a run."""
     try:
         frames.check("run", run, "the run")
     except DataError as error:

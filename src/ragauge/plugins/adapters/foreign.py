@@ -21,7 +21,7 @@ _TEXT_OF = "text_docno"  # whose text a row of a pipeline has
 def pyterrier_transformer(key: str, spec: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     """The PyTerrier transformer that a mapping with `_target_` makes; ConfigError, with `key`, for none.
 
-    given: what is passed on where the target's signature has it.
+    given: arguments that are passed on where the target's signature has them.
     """
     made = build(key, spec, given)
     if not callable(getattr(made, "transform", None)):
@@ -88,7 +88,7 @@ class WithTexts:
         self._chunks = chunks
 
     def __call__(self, rows: pd.DataFrame) -> Any:
-        """What the pipeline makes of the rows; errors as the pipeline's own."""
+        """The result of the pipeline for the rows; errors as the pipeline's own."""
         import pyterrier as pt
         from pyterrier.validate import InputValidationError
 

@@ -16,10 +16,10 @@ _CANDIDATES = 64  # places at most that are tried for one piece
 def place(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:
     """First and past-the-last character in `text` of every piece; ValueError(piece) where one is not there.
 
-    White space does not count, so that a splitter may strip, join or normalise it; where a piece is not found
-    letter by letter, case, accents and compatibility forms do not count either. A piece begins behind the
-    beginning of the one before it and may overlap it. Where pieces occur several times, the places are taken
-    that leave the fewest characters in no piece and, among them, overlap least.
+    White space does not count, so that a splitter may strip, join or normalise it. Where a piece is not found letter by
+    letter, case, accents and compatibility forms do not count either. A piece begins behind the beginning of the one
+    before it and may overlap it. Where pieces occur several times, the places are taken that leave the fewest
+    characters in no piece and, among them, overlap least.
     """
     wanted = [piece for piece in pieces if piece.strip().strip(_BROKEN)]
     try:

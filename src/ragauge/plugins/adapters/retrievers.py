@@ -39,12 +39,12 @@ from ragauge.retrieval.retrievers._ranking import (
 class PyTerrierPipeline:
     """Any PyTerrier pipeline: a mapping with the `_target_` of a transformer or of a function that makes one.
 
-    What is called gets `chunks` (frame [docno, text, ...]) and `folder` (of the index) where its signature
-    has them; where a stage of a composed pipeline needs the column text, it gets the chunks'.
+    The function gets `chunks` (frame [docno, text, ...]) and `folder` (of the index) where its signature has them;
+    where a stage of a composed pipeline needs the column text, it gets the chunks'.
     index: a `_target_` that is called with chunks and folder, once, to write the index; optional.
     revision: to be raised when what the code only calls changes (a service, a file), since stored runs know
         the configuration and the code, nothing behind them.
-    What comes back must have qid, docno and score; it is ordered by score, then docno, and cut at top_k.
+    The result must have qid, docno and score; it is ordered by score, then docno, and cut at top_k.
     """
 
     component: ClassVar[str] = "pyterrier"

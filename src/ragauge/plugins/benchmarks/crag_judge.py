@@ -32,11 +32,11 @@ _Keys = list[tuple[str, str]]  # (qid, answer)
 class CragJudge(ChatLLM):
     """Class 5, 1 or 4: by rules where they decide, else a chat model says whether the answer is right.
 
-    An answer that holds one of `lack_phrases` lacks information. One that is equal to a reference, upper and
-    lower case aside, is right, and so is one that says "invalid" where a reference does; where only one of
-    the two does, it is wrong by that reference. The chat model is asked about the other references, one after
-    the other until it says that one is met. To an unanswerable question "invalid" and the lack_phrases are
-    class 1, which is right there; any other answer is wrong.
+    An answer that holds one of `lack_phrases` lacks information. One that is equal to a reference, upper and lower case
+    aside, is right. So is one that says "invalid" where a reference does; where only one of the two does, it is wrong
+    by that reference. The chat model is asked about the other references, one after the other until it says that one is
+    met. To an unanswerable question "invalid" and the lack_phrases are class 1, which is right there; any other answer
+    is wrong.
 
     prompt: a text, or the name of a .txt file; null for the shipped one. A reply that cannot be read exactly
     is asked for once more; then the verdict is missing, unless another reference is met, and a later run
@@ -148,7 +148,7 @@ class CragJudge(ChatLLM):
         return fill(str(self.prompt), **{name: " ".join(text.split()) for name, text in values.items()})
 
     def _verdicts(self, prompts: Sequence[str], tools: Tools) -> list[Verdict]:
-        """What the chat model says to every prompt."""
+        """The chat model's verdict on every prompt."""
         replies = self.ask(prompts, tools.store, "verdicts", readers=[_read] * len(prompts))
         read = [_read(reply) for reply in replies]
         names = [hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()[:16] for prompt in prompts]
@@ -164,7 +164,7 @@ def _plain(text: str) -> str:
 
 
 def parse_accuracy(reply: str) -> bool | None:
-    """What a reply like `{"accuracy": true}` says; None if it is anything else.
+    """The verdict of a reply like `{"accuracy": true}`; None for any other reply.
 
     One JSON object with this one key, once: true or false, also as a text in any case, as CRAG's judge writes
     it. A code fence around the whole is allowed, prose is not.

@@ -31,8 +31,8 @@ AnswersOf = Callable[[Mapping[str, Any]], list[str]]
 class HotpotQA(FileSource):
     """HotpotQA (Yang et al., 2018) from `path`, with more passages from `extra`, a list of {title, text}.
 
-    The documents are the distinct paragraphs (title and text) of all contexts, those of dropped or unread
-    topics included, then the extra passages that are not among them, all in file order.
+    The documents are the distinct paragraphs (title and text) of all contexts, those of dropped or unread topics
+    included. After them come the extra passages that are not among them, all in file order.
     """
 
     component: ClassVar[str] = "hotpotqa"
@@ -95,7 +95,7 @@ class HotpotQA(FileSource):
         return facts
 
     def _answers_of(self, files: Mapping[str, Path], rows: Sequence[Mapping[str, Any]]) -> AnswersOf:
-        """What gives the reference answers of one of the rows."""
+        """A function that gives the reference answers of one of the rows."""
         return lambda row: [string(row, "answer")]
 
     def _attributes(self, row: Mapping[str, Any]) -> dict[str, Attribute]:

@@ -24,10 +24,10 @@ _COLUMNS = ("qid_column", "answer_column", "contexts_column", "evidence_column",
 class HuggingFace(FileSource):
     """Questions from one table, and documents from another or from the questions' own contexts.
 
-    path: a file or folder of Parquet, JSON, JSON Lines or CSV, or a name on the hub, of which `subset`,
-    `split` and `revision` say what is meant; `docs`, `docs_subset`, `docs_split` say it of the documents.
-    Of the columns of questions all but `question_column` may be None. contexts_column: texts, of which the
-    distinct ones are the documents where no table of documents is given. evidence_column: texts.
+    path: a file or folder of Parquet, JSON, JSON Lines or CSV, or a name on the hub, which `subset`, `split` and
+    `revision` complete. `docs`, `docs_subset` and `docs_split` are the same for the documents. All columns of questions
+    but `question_column` may be None. contexts_column: texts; the distinct ones are the documents where no table of
+    documents is given. evidence_column: texts.
     relevant_column: docnos of the documents that these texts stand in, or, without texts, whose whole texts
     are the evidence. No code of a data set is ever run.
     """

@@ -41,8 +41,8 @@ def judged_dataset(
 ) -> Dataset:
     """The queries with a relevant document as topics, in their order, and all documents, in batches.
 
-    What judgements name and is not there is left out and counted. A pair that is judged twice differently is
-    a bad row; with `highest` the highest grade counts.
+    Documents and topics that only the judgements name are left out and counted. A pair that is judged twice differently
+    is a bad row; with `highest` the highest grade counts.
     """
     gather = Gatherer(source)
     relevant = _relevant(source, gather, qrels, highest)

@@ -127,7 +127,7 @@ def _add(gather: Gatherer, question: Question) -> None:
 
 
 def _paragraphs(row: Mapping[str, Any], answerable: bool) -> tuple[list[Paragraph], list[Paragraph]]:
-    """All paragraphs of a row, and those that support its question: [] where that is not said of any."""
+    """All paragraphs of a row, and those that support its question: [] where none is marked."""
     found, supporting, told = [], [], set()
     for number, entry in enumerate(listed(row, "paragraphs")):
         try:

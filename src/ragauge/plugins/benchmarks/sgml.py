@@ -1,4 +1,4 @@
-"""TREC's SGML: documents (<DOC>) and topics (<top>), of which only some elements are closed."""
+"""TREC's SGML: documents (<DOC>) and topics (<top>); only some elements are closed."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _require_closed(block: Block, tag: str) -> None:
 
 
 def _elements(text: str, name: str) -> list[str]:
-    """What stands between each pair of tags of the name."""
+    """The text between each pair of tags of the name."""
     found: list[str] = []
     start: int | None = None
     for tag in re.finditer(rf"<(/?){name}(?:\s[^<>]*)?>", text, re.IGNORECASE):

@@ -21,7 +21,7 @@ from ragauge.texts.sentences import sentence_spans
 
 @dataclass(frozen=True)
 class Question:
-    """A question of the file: where it stands, its paragraph's docno and text, and what is said of it."""
+    """A question of the file: its place, its paragraph's docno and text, and its other fields."""
 
     where: str
     docno: str

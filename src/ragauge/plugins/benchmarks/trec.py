@@ -35,8 +35,8 @@ Line = tuple[str, Any]
 class Trec(JudgedSource):
     """A collection of documents (a file or a folder of files), topics and qrels as TREC publishes them.
 
-    What a file holds is seen by its first character: `<` SGML, `{` JSON Lines, else lines of two cells that a
-    tab separates. query_field: the element of an SGML topic that is asked. There are no reference answers.
+    A file's first character decides its format: `<` SGML, `{` JSON Lines, else lines of two cells that a tab separates.
+    query_field: the element of an SGML topic that is asked. There are no reference answers.
     """
 
     component: ClassVar[str] = "trec"

@@ -1,4 +1,4 @@
-"""`compressor=llm`: what the job's chat model copies from the passages."""
+"""`compressor=llm`: the parts that the job's chat model copies from the passages."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ _NUMBER = re.compile(r"^[ \t]*\[(\d{1,4})\][ \t]*:?", re.MULTILINE)
 
 @dataclass(frozen=True)
 class LLMCompressor:
-    """What the job's chat model copies from a topic's passages; needs an llm that is one.
+    """The parts that the job's chat model copies from a topic's passages; needs an llm that is a chat model.
 
     per: `passage` asks once for every passage, `topic` once for all passages of a topic, numbered.
     depth: passages of a topic that are shown, best first; all others are left out. None is all.
     prompt: a text with $question and $passage (per=topic: $passages), or a .txt file of it; None is the
     shipped one. It must ask for the word NONE where nothing helps, and with per=topic for `[number]` before
     what comes from a passage.
-    A passage of which nothing helps is dropped. Where a reply failed, was cut, or with per=topic names no
-    passage and is not NONE, its passages stay whole: they are counted (`compressor_failed`), marked in the
-    column `failed`, and asked for again in a rerun. A topic's text is whatever the model wrote: it is not
-    checked against the passage.
+    A passage without a useful part is dropped. Where a reply failed, was cut, or with per=topic names no passage and is
+    not NONE, its passages stay whole. They are counted (`compressor_failed`), marked in the column `failed`, and asked
+    for again in a rerun. A topic's text is whatever the model wrote: it is not checked against the passage.
     """
 
     component: ClassVar[str] = "llm"
@@ -105,7 +104,7 @@ class LLMCompressor:
         return fill(str(self.prompt), question=question, passages=numbered)
 
     def _read(self, reply: Reply, n: int) -> list[str] | None:
-        """What was copied from each of the n passages, "" where nothing was; None of a reply that failed."""
+        """The copied part of each of the n passages, "" where there is none; None for a reply that failed."""
         if reply.text is None or reply.error == CUT:
             return None
         if _NOTHING.fullmatch(reply.text):
@@ -114,7 +113,7 @@ class LLMCompressor:
 
 
 def copied_by_number(reply: str, n: int) -> list[str] | None:
-    """What stands behind each number `[1]` to `[n]` at the beginning of a line, "" where nothing does.
+    """The text behind each number `[1]` to `[n]` at the beginning of a line, "" where there is none.
 
     A number that comes twice has both texts, one after the other; what stands before the first number or
     behind one that there is not is passed over. None where no number is one of a passage.

@@ -24,8 +24,8 @@ _DECIMALS = 12  # beyond this a sum of products depends on the processor; equal 
 class SentenceCompressor:
     """Keeps of a topic's passages the sentences of the highest cosine to the question, in their order.
 
-    share: of the topic's text at most so much is kept, best sentence first; the best one always is. None is
-        no limit. of: whether the share is one of characters or of sentences.
+    share: at most this share of the topic's text is kept, best sentence first; the best one always is. None is no
+        limit. of: whether the share is one of characters or of sentences.
     threshold: a kept sentence has at least this cosine, in [-1, 1]; None is no threshold. Where no sentence
         of a topic reaches it, the topic has no passage left.
     depth: passages of a topic that are looked at, best first; all others are left out. None is all.

@@ -1,1 +1,1 @@
-"""What passages are worth by the answers that the LLM gives from them: eRAG, alignment (docs/documents.md)."""
+"""The worth of passages by the answers that the LLM gives from them: eRAG, alignment (docs/documents.md)."""

@@ -54,7 +54,7 @@ def alignment(
         `leave_one_out` (the llm answers once more without each of the passages).
     top: how many passages are top-ranked; null: as many as the answer rests on, one at least.
     persistence: p of the rank-biased agreement, in (0, 1).
-    held, share, vectors: of `words`; changed: of `leave_one_out`; prompt: of `llm`.
+    held, share, vectors: options of `words`; changed: of `leave_one_out`; prompt: of `llm`.
     """
     require_choice("answers.alignment.by", by, BY)
     if by == LLM:
@@ -66,7 +66,7 @@ def alignment(
 
 @dataclass(frozen=True)
 class Alignment:
-    """What the three ways share: the values of a topic from the passages that its answer rests on."""
+    """Shared part of the three ways: the values of a topic from the passages that its answer rests on."""
 
     version: ClassVar[int] = 1
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = INFOS
@@ -225,7 +225,7 @@ class ByLLM(Alignment):
     def _used(
         self, rows: pd.DataFrame, asked: Mapping[str, tuple[str, str]], tools: Tools
     ) -> dict[str, Found[tuple[int, ...]]]:
-        """What the model names, numbers from 1 in the order of the context, by qid."""
+        """The passages that the model names, numbers from 1 in the order of the context, by qid."""
         prompts = {}
         sizes = {}
         for qid, seen in rows.groupby("qid", sort=False)["seen"]:
@@ -258,7 +258,7 @@ class ByLeavingOut(Alignment):
     passages take k answers beside the one that is there.
     changed: from which distance of the two answers, 1 less their token F1, the answer is another one.
 
-    What stands in two passages is missed with neither, so then none of the two counts.
+    A text that stands in two passages is missed with neither, so then none of the two counts.
     """
 
     component: ClassVar[str] = "alignment_leave_one_out"

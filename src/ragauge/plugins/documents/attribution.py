@@ -26,10 +26,10 @@ def credits(
     """By row of `passages` [qid, text, seen]: `held`, the share of the answer's words in it, and `credit`.
 
     asked: question and answer by qid.
-    The credit of a word, 1 / number of words, is divided among the passages of the topic that hold it, in
-    equal shares or, with an embedder, in proportion to their cosine with question and answer (at least 0;
-    equal shares where all are 0). Equal shares are the Shapley values of the passages in the game whose
-    worth is the share of the answer's words that some passage holds, so the credits of a topic sum to that.
+    The credit of a word, 1 / number of words, is divided among the passages of the topic that hold it. Without an
+    embedder the shares are equal. With one they are in proportion to the passages' cosine with question and answer (at
+    least 0; equal shares where all are 0). Equal shares are the Shapley values of the passages in a game: its worth is
+    the share of the answer's words that some passage holds. So the credits of a topic sum to that share.
     """
     seen = passages["seen"].tolist()
     qids = passages["qid"].tolist()

@@ -38,8 +38,8 @@ class ERag:
     """Measures of the ranking, whose relevance labels are what the LLM makes of each text alone.
 
     depth: how many of the ranked texts the LLM gets, each alone; one longer than n_tokens is cut there.
-    by: what the answer is worth: `contains`, `em`, `f1` against the reference answers, or `judge`, which is 1
-        for class 5. That is the text's label, in [0, 1].
+    by: the worth of the answer: `contains`, `em`, `f1` against the reference answers, or `judge`, which is 1 for class
+        5. That is the text's label, in [0, 1].
     relevant: the label from which a text is relevant to measures that know only relevant or not; nDCG takes
         the label itself as gain.
     measures: P@k, R@k, Success@k, RR, AP and nDCG, the last three with @k or over all texts up to depth. All
@@ -72,7 +72,7 @@ class ERag:
 
     @property
     def needs(self) -> frozenset[str]:
-        """References, an llm that answers from what it is given, and the judge where it labels."""
+        """References, an llm that answers from the given context, and the judge where it labels."""
         return frozenset({"references", "contexts", "generator"} | ({JUDGE} if self.judged else set()))
 
     @property

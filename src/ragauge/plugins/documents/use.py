@@ -1,4 +1,4 @@
-"""What the passages that an answer rests on say of the retriever: five values a topic."""
+"""The retriever's worth by the passages that an answer rests on: five values a topic."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def use_values(
 
     passages: those of `standing`, `used` (bool) and `holds` by row. With u passages used of k:
     rests_on_context: whether u is at least 1.
-    top_ranked_ignored_share: of the m best-ranked passages the share that is not used; m is `top`, or u, one
-        at least, and k at most. With u it is 1 less the R-precision of use.
-    noise_used_share: of the u used ones the share that holds no evidence.
+    top_ranked_ignored_share: the share of the m best-ranked passages that is not used; m is `top`, or u, one at least,
+        and k at most. With u it is 1 less the R-precision of use.
+    noise_used_share: the share of the u used ones that holds no evidence.
     used_rank: the mean place, from 1, of what is used.
     use_agreement: sum over used places r of p^(r-1), over the same sum if the u first places were used, p the
         persistence: rank-biased precision of use (Moffat & Zobel 2008) over its ideal, in (0, 1].

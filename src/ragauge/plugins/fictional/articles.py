@@ -42,7 +42,7 @@ def text_of(article: Sequence[Sentence]) -> str:
 
 
 def write_article(region: Region, entity: Entity, facts: Facts | None = None) -> list[Sentence]:
-    """The sentences of an entity's article; every fact is told in exactly one.
+    """The sentences of an entity's article; every fact stands in exactly one.
 
     With other `facts` of the same relations the article is the same but for their values.
     """
@@ -68,7 +68,7 @@ def write_article(region: Region, entity: Entity, facts: Facts | None = None) ->
 
 @dataclass(frozen=True)
 class _Told:
-    """What a sentence tells, in which words, and whether it names its subject in full."""
+    """The fact of a sentence, its words, and whether it names its subject in full."""
 
     tells: tuple[str, ...]
     template: Template
@@ -141,7 +141,7 @@ def _ordered(dice: Dice, body: Sequence[_Told]) -> list[_Told]:
 
 
 class _Names:
-    """What the subject is called in the sentence at hand: a pronoun, its name, or what it is."""
+    """The subject in the sentence at hand: a pronoun, its name, or its kind."""
 
     def __init__(self, region: Region, entity: Entity, dice: Dice) -> None:
         self._region, self._entity, self._dice = region, entity, dice
@@ -170,7 +170,7 @@ class _Names:
         return slots | (self._mentions() if self._region.style == "plain" else {"street": street(dice)})
 
     def _mentions(self) -> dict[str, str]:
-        """Somebody or something else of the subject's kind, a year and a number: of none of them a question asks."""
+        """Another entity of the subject's kind, a year and a number; no question asks for them."""
         dice = self._dice
         others = [entity for entity in self._region.of_kind(self._entity.kind) if entity is not self._entity]
         other = dice.pick(others)

@@ -41,8 +41,8 @@ _WORDS = [
 class Question:
     """One question about a region.
 
-    `facts` are those that are needed, in the order of the steps; `solve` gives what the answer would be, were
-    the facts others (every possible one: exactly one where the question has an answer).
+    `facts` are the needed ones, in the order of the steps. `solve` gives the possible answers for other facts: exactly
+    one where the question has an answer.
     """
 
     type: str
@@ -57,7 +57,7 @@ class Question:
 
 
 class Asker:
-    """What the makers of all types of question need: a region, dice, and names for entities."""
+    """Shared by the makers of all types of question: a region, dice, and names for entities."""
 
     def __init__(self, region: Region, dice: Dice) -> None:
         self.region, self.dice = region, dice
@@ -83,7 +83,7 @@ class Asker:
         return self.region.entities[int(number)]
 
     def known(self, relation: str) -> list[int]:
-        """The numbers of all entities of which the relation is known, in their order."""
+        """The numbers of all entities whose relation is known, in their order."""
         kind = RELATIONS[relation].subject
         return [e.number for e in self.region.of_kind(kind) if self.facts.get(e.number, relation) is not None]
 

@@ -85,7 +85,7 @@ def forward_ways(asker: Asker, at: Entity) -> list[tuple[str, int]]:
 
 
 def backward_ways(asker: Asker, at: Entity) -> list[tuple[str, int]]:
-    """(relation, entity) of the facts of which an entity is the value for one subject alone."""
+    """(relation, entity) of the facts whose value is an entity for one subject alone."""
     ways = []
     for relation in RELATIONS.values():
         if relation.inverse and relation.object == at.kind:

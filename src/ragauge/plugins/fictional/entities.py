@@ -18,7 +18,7 @@ Fact: TypeAlias = "tuple[int, str]"  # whose (number of an entity), which relati
 class Entity:
     """One that an article is about.
 
-    `noun` says what it is (a painter, a novel); `stem` is shared by look-alikes.
+    `noun` is its kind (a painter, a novel); `stem` is shared by look-alikes.
     """
 
     number: int
@@ -32,7 +32,7 @@ class Entity:
 
     @property
     def title(self) -> str:
-        """The article's title: the name, with what it is behind it where another has the same name."""
+        """The article's title: the name, with the kind behind it where another has the same name."""
         return f"{self.name} ({self.noun})" if self.homonym else self.name
 
     @property
@@ -41,13 +41,13 @@ class Entity:
 
     @property
     def mention(self) -> str:
-        """How other articles and questions name it, so that nobody else can be meant."""
+        """The name in other articles and questions, which fits no other entity."""
         return f"the {self.noun} {self.name}" if self.homonym else self.name
 
 
 @dataclass
 class Facts:
-    """What is true: one value a fact. `holders` is the other direction."""
+    """The facts of a world: one value a fact. `holders` is the other direction."""
 
     values: dict[Fact, Value] = field(default_factory=dict)
     _holders: dict[tuple[str, Value], list[int]] | None = None
@@ -67,7 +67,7 @@ class Facts:
         return self._known.get(number, {})
 
     def holders(self, relation: str, value: Value) -> list[int]:
-        """All entities of which the relation has this value."""
+        """All entities whose relation has this value."""
         if self._holders is None:
             found: dict[tuple[str, Value], list[int]] = defaultdict(list)
             for (number, name), at in self.values.items():
@@ -109,7 +109,7 @@ THOUSANDS = frozenset(("population", "staff", "visitors"))
 
 
 def mark_homonyms(entities: Iterable[Entity]) -> None:
-    """Says of every entity whether another has its name."""
+    """Marks every entity whose name another has, too."""
     named: Mapping[str, list[Entity]] = defaultdict(list)
     for entity in entities:
         named[entity.name].append(entity)

@@ -1,7 +1,7 @@
 """Sentences from rules: `[this|that]` is a choice, `{slot}` a given value or another rule.
 
-What is chosen depends on the dice alone, never on a value: the same dice with one value changed give the same
-sentence with that value changed.
+The choice depends on the dice alone, never on a value: the same dice with one value changed give the same sentence with
+that value changed.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class Names:
 
 
 def street(dice: Dice) -> str:
-    """A name for what is mentioned once and never asked for (a street, a house); it may come twice."""
+    """A name for a thing that is mentioned once and never asked for (a street, a house); it may come twice."""
     return _join(dice.pick(_ONSETS), dice.pick(_NUCLEI), dice.pick(_MEDIALS), dice.pick(_STREETS))
 
 

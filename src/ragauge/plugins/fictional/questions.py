@@ -26,7 +26,7 @@ _MAKERS: dict[str, Callable[[Asker], Question | None]] = {
 
 
 def kinds(types: tuple[str, ...], max_hops: int) -> list[str]:
-    """What is asked for in equal numbers: the types, with chains of each length a kind of their own."""
+    """The kinds of questions, in equal numbers: the types, with chains of each length a kind of their own."""
     out: list[str] = []
     for type_ in types:
         out += [f"chain{hops}" for hops in range(1, max_hops + 1)] if type_ == "chain" else [type_]

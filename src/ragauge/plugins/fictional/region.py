@@ -269,7 +269,7 @@ class _Maker:
         return self._dice.between(born + youngest, min(born + oldest, self._died[person]))
 
     def _person_of(self, year: int, but: int) -> int | None:
-        """Somebody grown-up and alive in a year, another than `but`."""
+        """A grown-up who is alive in a year, another than `but`."""
         alive = [n for n, born in self._born.items() if born + 15 <= year <= self._died[n] and n != but]
         return self._dice.pick(alive) if alive else None
 

@@ -36,7 +36,7 @@ class FictionalWorld:
     style: plain (short sentences, as in an encyclopedia) or hard (whimsical ones, in which much distracts).
     documents: 100 to 1,000,000 articles. look_alikes: how many others share a surname, the stem of a town's
     or a firm's name, or nearly a title. pronouns: the share of sentences with a fact that need not name
-    their subject in full, in [0, 1]. questions: of each kind (a type, or a number of hops of `chain`).
+    their subject in full, in [0, 1]. questions: number of each kind (a type, or a number of hops of `chain`).
     types: which types of question; () is all. limit: the first so many topics, in which the kinds take turns.
     twins: whether copies of articles with one fact changed (`ragauge.contract.changed`) are documents, too,
         for the topics that have such a twin.

@@ -72,7 +72,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a world is made from; `questions` is the number of each kind."""
+    """The settings of a world; `questions` is the number of each kind."""
 
     documents: int
     seed: int
@@ -87,8 +87,8 @@ class Plan:
 def shards(plan: Plan, twins: bool = True) -> Iterator[Shard]:
     """The world's regions in order, one in memory at a time; `twins` makes the counterfactuals, too.
 
-    A region's documents follow from the seed, its number, its size, look-alikes, pronouns and style alone: a larger
-    world of a seed has those of a smaller one but for the last region. Questions are spread over all regions.
+    A region's documents follow from the seed, its number, its size, look-alikes, pronouns and style alone. So a larger
+    world of a seed has those of a smaller one, except for the last region. Questions are spread over all regions.
     Raises ConfigError where the world has too few questions of a kind.
     """
     names, layout = Names(plan.seed), sizes(plan.documents)

@@ -29,7 +29,7 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a file: what stands behind `#` in its docno, what its title says of it, and its text.
+    """A part of a file: the part of its docno behind `#`, its label in the title, and its text.
 
     anchor and label are "" of what stands before the first heading, and of a file without any.
     """
@@ -117,7 +117,7 @@ def pdf(file: Path, encoding: str) -> Iterator[Section]:
 
 
 def by_llama_index(reader: Any) -> Reader:
-    """What a reader of LlamaIndex makes of a file: a section for every document that it gives."""
+    """The sections that a reader of LlamaIndex makes of a file: one for every document that it gives."""
 
     def read(file: Path, encoding: str) -> list[Section]:
         with _Readable():
@@ -144,7 +144,7 @@ _NEEDS = "{}: the package {} is needed (pip install 'ragauge[files]')"
 def require_small_archive(file: Path, most: float) -> None:
     """BadRow where a ZIP file, as Word's are, holds more than so many bytes; nothing of any other file.
 
-    What it says of its own sizes may be wrong, so it is unpacked to be measured, and nothing is kept.
+    Its own record of its sizes may be wrong, so it is unpacked to be measured, and nothing is kept.
     """
     if not zipfile.is_zipfile(file):
         return

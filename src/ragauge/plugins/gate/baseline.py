@@ -30,9 +30,9 @@ class Sought:
 def find_baseline(gate: Gate, uri: str | None, sought: Sought) -> tuple[LoggedRun, Reader]:
     """The baseline of a job, and the MLflow store that holds it.
 
-    Of a sweep the finished job of the same name; with a tag, the newest finished run of the job's experiment
-    that has it, of another sweep than the job's. ConfigError and DataError where there is none, or where it
-    is the job itself.
+    In a sweep it is the finished job of the same name. With a tag it is the newest finished run of the job's experiment
+    that has the tag, in another sweep than the job's. ConfigError and DataError where there is none, or where it is the
+    job itself.
     """
     if gate.baseline is not None:
         several, jobs, reader = compare.members(gate.baseline, uri, {})

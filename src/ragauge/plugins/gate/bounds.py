@@ -81,7 +81,7 @@ def check_bounds(
 ) -> None:
     """ConfigError for a metric that is none of the `known` ones, and for a tolerance that cannot be tested.
 
-    `answers` are the job's answer measures; `verdicts` is False where nobody judges.
+    `answers` are the job's answer measures; `verdicts` is False without a judge.
     """
     for bound in found:
         rule = bound.rule
@@ -100,8 +100,8 @@ def check_bounds(
 
 
 def check_settings(gate: Gate, where: str = "gate.") -> None:
-    """ConfigError for a tolerance without a baseline, a baseline that no rule compares with, and for what is of a
-    look where none is taken.
+    """ConfigError for a tolerance without a baseline, a baseline that no rule compares with, and settings of a look
+    where none is taken.
     """
     if gate.look is None and (gate.max_topics is not None or gate.series):
         key = "series" if gate.max_topics is None else "max-topics" if where == "--" else "max_topics"

@@ -57,7 +57,7 @@ class Gated:
 
 
 def gate_of(cfg: DictConfig) -> Gate:
-    """The gate of a config; ConfigError for what is none."""
+    """The gate of a config; ConfigError for a bad one."""
     from omegaconf import OmegaConf
 
     gate = read_gate(OmegaConf.to_container(cfg.gate, resolve=True))
@@ -68,8 +68,8 @@ def gate_of(cfg: DictConfig) -> Gate:
 def check(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, sweep_id: str | None) -> None:
     """ConfigError or DataError, before any work, for a gate that this job could not be held to.
 
-    Names of metrics and slices are checked, that the baseline is there, of the same topics and with the
-    answer measures that are compared, and that a look follows those that were taken.
+    It checks names of metrics and slices; that the baseline is there, has the same topics and the compared answer
+    measures; and that a look follows the earlier ones.
     """
     slices = pipeline.sliced  # checks the slices, whether there is a gate or not
     gate = gate_of(cfg)
@@ -96,7 +96,7 @@ def check(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, sweep
 
 
 def _looked_at(bound: Bound, base: LoggedRun | None) -> list[tuple[object, ...]]:
-    """What makes the checks of a bound the same ones in another run, for `Looks.stand`."""
+    """The values that make the checks of a bound the same ones in another run, for `Looks.stand`."""
     rule = bound.rule
     ends = (("min", rule.minimum), ("max", rule.maximum)) if rule.by == "interval" else ()
     keys: list[tuple[object, ...]] = [(kind, bound.metric, end) for kind, end in ends if end is not None]
@@ -142,9 +142,8 @@ def enforce(
 def evaluate(gate: Gate, jobs: Sequence[Gated], uri: str | None = None) -> GateResult:
     """Every bound of every rule in every job; differences from baselines are decided together.
 
-    Names are taken to be checked (`check_bounds`). A baseline that cannot be had makes its checks invalid. Of a
-    look the earlier ones are read from MLflow, and this one is written into the job's run; ConfigError for one that
-    cannot be taken.
+    Names are taken to be checked (`check_bounds`). A baseline that cannot be had makes its checks invalid. Earlier
+    looks are read from MLflow, and this one is written into the job's run; ConfigError for a look that cannot be taken.
     """
     checks: list[Check] = []
     compared: dict[int, Paired] = {}  # by the place of the check
@@ -184,9 +183,9 @@ def evaluate(gate: Gate, jobs: Sequence[Gated], uri: str | None = None) -> GateR
 def _by_value(job: Gated, bound: Bound, looks: Looks | None) -> list[Check]:
     """The checks of a rule's minimum and maximum.
 
-    The metric's 95 % interval decides, and is inconclusive where the bound lies inside of it; of a metric
-    without an interval, and of a rule that says so, the value does. At a look the interval is as much wider as the
-    look's level asks for, its halves taken for 1.96 standard errors each.
+    The metric's 95 % interval decides, and is inconclusive where the bound lies inside of it. For a metric without an
+    interval, and for a rule with by=value, the value does. At a look the interval is as much wider as the look's level
+    asks for, its halves taken for 1.96 standard errors each.
     """
     value, lo, hi = (float(job.metrics.get(f"{bound.metric}{end}", math.nan)) for end in ("", "_lo", "_hi"))
     measure = bound.measure.rpartition("/")[2].removesuffix("_lo").removesuffix("_hi")
@@ -269,7 +268,7 @@ class _Against:
 
     @property
     def notes(self) -> list[str]:
-        """What the job is compared with."""
+        """The baseline of the job, in words."""
         if self.baseline is None:
             return []
         base = visible(self.baseline.name, one_line=True)

@@ -1,4 +1,4 @@
-"""What came of a gate: for a terminal, as Markdown for a pull request, JUnit XML, GitHub annotations."""
+"""The result of a gate: for a terminal, as Markdown for a pull request, JUnit XML, GitHub annotations."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def markdown(result: GateResult) -> str:
 def junit(result: GateResult) -> str:
     """The gate as JUnit XML: a suite per job, a case per check.
 
-    What fails the gate is a failure, what could not be decided an error; what is only told (to be
-    investigated, or inconclusive) is skipped, with what was found as its message.
+    A failed check is a failure, an undecided one an error. One that is only reported (to be investigated, or
+    inconclusive) is skipped, with its result as the message.
     """
     root = ElementTree.Element("testsuites", name="ragauge gate")
     of_jobs: dict[tuple[str, str], list[Check]] = {}
@@ -87,9 +87,9 @@ def junit(result: GateResult) -> str:
 
 
 def github(result: GateResult) -> str:
-    """GitHub's workflow commands: an error for what fails or is not decided, a warning for what is told.
+    """GitHub's workflow commands: an error for a failed or undecided check, a warning for one that is only reported.
 
-    Of each at most ten, as many as GitHub shows of a step; then one says how many there are.
+    At most ten of each, as many as GitHub shows of a step; then one says how many there are.
     """
     lines = []
     for level, checks in (("error", [*result.failed, *result.invalid]), ("warning", result.told)):
@@ -104,7 +104,7 @@ def github(result: GateResult) -> str:
 
 
 def _ordered(result: GateResult) -> list[Check]:
-    """What fails first, then what is not decided, then what is told; else the order of jobs and rules."""
+    """Failed checks first, then undecided ones, then those only reported; else the order of jobs and rules."""
     places = ({id(c) for c in result.failed}, {id(c) for c in result.invalid}, {id(c) for c in result.told})
     return sorted(result.checks, key=lambda c: next((i for i, ids in enumerate(places) if id(c) in ids), 3))
 
@@ -141,7 +141,7 @@ def _interval(value: float, lo: float, hi: float, spec: str) -> str:
 
 
 def _markdown(text: str) -> str:
-    """One line that is no markup, names nobody (@) and refers to nothing (#)."""
+    """One line without markup, mentions (@) and references (#)."""
     escaped = re.sub(r"([\\`*_\[\]|~!#])", r"\\\1", html.escape(clean(text), quote=False))
     return escaped.replace("@", "@\N{ZERO WIDTH SPACE}")
 

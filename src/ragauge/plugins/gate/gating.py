@@ -102,12 +102,11 @@ def paired_difference(
     """How one metric of the group `new` differs from that of `base`, over the topics of both.
 
     `frame` is one of outcomes with a row per topic and group; `metric` is one of `comparable_metrics`.
-    Yes-or-no values are tested by Tango's score test, other ones by t tests and bounds of means; what is
-    called a regression has also to be rejected by the exact test of no difference at all (McNemar's, the
-    sign-flip test). Where the frame has clusters, the tests of scores are those of values too, over clusters
-    (`_of_clusters`). Where a sample of topics was judged, class shares are compared by the prediction-powered
-    difference. ConfigError for a tolerance or alpha out of range and for a metric without values per topic;
-    DataError where fewer than two topics have a value in both.
+    Yes-or-no values are tested by Tango's score test, other ones by t tests and bounds of means. A regression must also
+    be rejected by the exact test of no difference at all (McNemar's, the sign-flip test). Where the frame has clusters,
+    the tests of scores are those of values too, over clusters (`_of_clusters`). Where a sample of topics was judged,
+    class shares are compared by the prediction-powered difference. ConfigError for a tolerance or alpha out of range
+    and for a metric without values per topic; DataError where fewer than two topics have a value in both.
     """
     require("alpha", alpha, is_number(alpha) and 0 < alpha < 1, "numbers above 0 and below 1")
     check_tolerance(metric, tolerance, answers)
@@ -166,9 +165,9 @@ def paired_test(
 def decide(found: Sequence[Paired], alpha: float = ALPHA) -> list[Verdict]:
     """The verdict on each of several differences from a baseline.
 
-    `regressed` after Holm's correction over all of them, so that there is one without a cause in at most
-    alpha of the gates; `pass` without a correction: that all pass although one is worse by its tolerance
-    happens in at most alpha of the gates, whatever their number (intersection-union test).
+    `regressed` is after Holm's correction over all of them: the gate reports a regression without a cause with
+    probability at most alpha. `pass` needs no correction: all pass although one is worse by its tolerance with
+    probability at most alpha, whatever their number (intersection-union test).
     """
     corrected = holm(np.array([one.p_regressed for one in found], dtype=float))
     return [
@@ -236,7 +235,7 @@ def _sampled(
 
 
 def _turned(found: Paired) -> Paired:
-    """A difference of which less is better, as it is."""
+    """A difference whose lower values are better, as it is."""
     return replace(found, difference=0.0 - found.difference, lo=0.0 - found.hi, hi=0.0 - found.lo)
 
 
@@ -354,7 +353,7 @@ def _by_sample(
     values: np.ndarray, predicted: np.ndarray, judged: np.ndarray, stratum: np.ndarray, clusters: np.ndarray | None,
     tolerance: float, alpha: float, higher: bool,
 ) -> Paired:  # fmt: skip
-    """The prediction-powered difference over all topics of which some were judged, by t."""
+    """The prediction-powered difference over all topics, some of them judged, by t."""
     from scipy.special import stdtrit
 
     sign = 1 if higher else -1

@@ -1,8 +1,8 @@
 """Looks at a gate as topics come: the level that each look has, so that all of them together err in alpha.
 
-A group-sequential plan: the largest number of topics is fixed beforehand, and a look at a share t of it may have spent
-alpha(t) = 2 (1 - Phi(z_(alpha/2) / sqrt(t))) of the error (Lan & DeMets 1983, their function of O'Brien's and
-Fleming's type). The looks may come when they come. Sources, figures: docs/method.md.
+A group-sequential plan: the largest number of topics is fixed beforehand. A look at a share t of it may have spent
+alpha(t) = 2 (1 - Phi(z_(alpha/2) / sqrt(t))) of the error (Lan & DeMets 1983, their function of O'Brien's and Fleming's
+type). The looks may come when they come. Sources, figures: docs/method.md.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def spent(alpha: float, share: float) -> float:
 def level_of(alpha: float, shares: Sequence[float]) -> float:
     """The one-sided level of the last of several looks, at these shares of the largest number of topics.
 
-    `shares` rise, above 0 and at most 1. A test that rejects at each look at its level rejects what is true in
-    alpha(the last share) of all cases, by recursive integration of the sums of normal increments (Armitage, McPherson
-    & Rowe 1969). 0 where less than 1e-13 may be spent.
+    `shares` rise, above 0 and at most 1. A test that rejects at each look at its level rejects a true hypothesis in
+    alpha(the last share) of all cases. It is computed by recursive integration of the sums of normal increments
+    (Armitage, McPherson & Rowe 1969). 0 where less than 1e-13 may be spent.
     """
     return _levels(alpha, tuple(float(share) for share in shares))[-1]
 

@@ -18,7 +18,7 @@ _TOO_SMALL = 30  # over the number of topics: by how much their skewness is too 
 
 @dataclass(frozen=True)
 class LowerBound:
-    """p: of the mean being as low as was asked; limit: the lower limit at alpha; spread: of a topic."""
+    """p: of the mean being as low as the given value; limit: the lower limit at alpha; spread: that of a topic."""
 
     p: float
     limit: float
@@ -28,10 +28,10 @@ class LowerBound:
 def skewed_mean(d: np.ndarray, value: float, alpha: float) -> LowerBound:
     """Whether the mean of `d` [topics] is above `value`, by a t test corrected for a long lower tail.
 
-    Where the lowest difference is further from the mean than the highest, one topic is added that is as far
-    below the mean as the one is further than the other. The statistic is Hall's (1992, equation 6) with the
-    skewness found, times 1 + 30 / n since few topics show too little of a long tail (docs/method.md says how
-    both were chosen), and 0 where it is above 0: then the t test errs to the safe side.
+    Where the lowest difference is further from the mean than the highest, one topic is added: as far below the mean as
+    the one is further than the other. The statistic is Hall's (1992, equation 6) with the observed skewness times 1 +
+    30 / n, since few topics show too little of a long tail. It is 0 where the skewness is above 0: then the t test errs
+    to the safe side. docs/method.md says how both were chosen.
     """
     from scipy.special import stdtr, stdtrit
 

@@ -1,4 +1,4 @@
-"""What a quality gate asks: its rules, read from a config's `gate` or a file of the same form.
+"""The rules of a quality gate, read from a config's `gate` or a file of the same form.
 
 A rule bounds one metric, by a number (min, max) or by a baseline (tolerance), of all topics or of a slice.
 """
@@ -41,12 +41,13 @@ _OF_RULES = ("min", "max", "tolerance", "action", "slice", "by")
 
 @dataclass(frozen=True)
 class Rule:
-    """What one metric has to reach.
+    """The bounds of one metric.
 
     minimum, maximum: bounds of its value. by: `interval`, where a bound inside of the metric's interval is
     inconclusive, or `value`, which looks at the value alone. tolerance: how much worse than in the baseline
     its mean over the same topics may be. slice: (attribute, value), (attribute, None) for each of its slices,
-    None for all topics. action: `investigate` is told and changes no exit code. where: what an error calls the rule.
+    None for all topics. action: `investigate` is reported and changes no exit code. where: the name of the rule in
+    errors.
     """
 
     metric: str
@@ -76,9 +77,10 @@ class Gate:
 
     baseline: MLflow run id (or its beginning) of a job or a sweep, or the folder of one; baseline_tag: the
     newest run that has the tag, `name` or `name=value`. strict: inconclusive fails, too. alpha: how often
-    at most a gate finds a regression where there is none. max_missing_share: of topics in a comparison.
-    look: which look at a growing number of topics this is, at most max_topics of them (None: what equal steps
-    between the looks come to); series: tells looks of the same names apart, such as those of two pull requests.
+    at most a gate finds a regression where there is none. max_missing_share: the largest share of topics that a
+    comparison may lack.
+    look: the number of this look at a growing number of topics, at most max_topics of them (None: from equal steps
+        between the looks). series: distinguishes looks of the same names, such as those of two pull requests.
     """
 
     rules: tuple[Rule, ...]
@@ -101,7 +103,7 @@ class Gate:
         return self if baseline is tag is None else replace(self, baseline=baseline, baseline_tag=tag)
 
     def at_look(self, given: Mapping[str, Any], where: str) -> Gate:
-        """The gate with `look`, `max_topics` and `series` where they are given; ConfigError for what is none."""
+        """The gate with `look`, `max_topics` and `series` where they are given; ConfigError for a bad value."""
         found = {key: value for key in ("look", "max_topics", "series") if (value := given.get(key)) is not None}
         names = {key: where + (key.replace("_", "-") if where == "--" else key) for key in found}
         if "look" in found:
@@ -114,11 +116,11 @@ class Gate:
 
 
 def read_gate(given: Any, where: str = "gate.") -> Gate:
-    """The gate that a mapping describes; ConfigError for what is none.
+    """The gate that a mapping describes; ConfigError for a bad one.
 
-    {metric: minimum} or {metric: {min, max, tolerance, action, slice, by}}, a list `rules` of mappings that name
-    their `metric`, and the settings of `Gate`; `preset` is a name of PRESETS, whose rule gives way to another
-    one for the same metric. `where` goes before every key in a message.
+    The mapping is {metric: minimum} or {metric: {min, max, tolerance, action, slice, by}}, a list `rules` of mappings
+    that name their `metric`, and the settings of `Gate`. `preset` is a name of PRESETS; another rule for the same
+    metric replaces its rule. `where` goes before every key in a message.
     """
     if not isinstance(given, Mapping):
         raise ConfigError(f"{where.rstrip('. :')}: {_short(given)}: allowed is a mapping {{metric: minimum}}")
@@ -156,7 +158,7 @@ def read_gate_file(path: Path) -> Gate:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Refuses a key that is there twice, of which YAML would take the last."""
+        """Refuses a key that is there twice, where YAML would take the last."""
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
         found: dict[Any, Any] = {}

@@ -34,7 +34,7 @@ class Taken:
 
     @classmethod
     def read(cls, run: LoggedRun, tag: str) -> Taken:
-        """The look that a run's tag holds; DataError for a tag that somebody else wrote."""
+        """The look in a run's tag; DataError for a tag that ragauge did not write."""
         try:
             return cls(**json.loads(run.tags[tag]), run_id=run.run_id)
         except (ValueError, TypeError) as error:
@@ -65,7 +65,7 @@ class Stand:
 
     @property
     def notes(self) -> list[str]:
-        """What is known of earlier looks, and what is taken for granted."""
+        """Notes on earlier looks, and on what is taken for granted."""
         numbers = {one.number for one in self.earlier}
         lacking = [(n, share) for n, share in enumerate(self.shares[:-1], 1) if n not in numbers]
         return [
@@ -91,7 +91,7 @@ class Stand:
 class Looks:
     """The looks of a gate at one job, by the name and the experiment of its run, read from its MLflow.
 
-    reader: None where there is no MLflow yet. run_id: of the job's run, which `write` tags; "" before it is run.
+    reader: None where there is no MLflow yet. run_id: that of the job's run, which `write` tags; "" before it is run.
     """
 
     gate: Gate

@@ -1,4 +1,4 @@
-"""What came of a gate: a check for every bound of every rule and job, and what the exit code is."""
+"""The result of a gate: a check for every bound of every rule and job, and the exit code."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ _NAN = math.nan
 class Check:
     """One bound of one rule, looked at in one job.
 
-    `bound` is the minimum, the maximum or the tolerance. `value`, `lo` and `hi` are the metric and its 95 %
-    interval; of a comparison `difference`, `difference_lo` and `difference_hi` are the job less the baseline
-    over the `n` topics of both, with the limits of the two one-sided tests. `topics` is how many topics would
-    decide what is inconclusive, NaN where that is not known. `reason` says what is invalid. Of a look `look` is its
-    number (0: none), of `looks`, on `look_topics` of at most `max_topics`, at the one-sided `level`, which the
-    limits have, too.
+    `bound` is the minimum, the maximum or the tolerance. `value`, `lo` and `hi` are the metric and its 95 % interval.
+    In a comparison `difference`, `difference_lo` and `difference_hi` are the job less the baseline over the `n` topics
+    of both, with the limits of the two one-sided tests. `topics` is how many topics would decide what is inconclusive,
+    NaN where that is not known. `reason` says what is invalid. At a look, `look` is its number (0: none) of `looks`, on
+    `look_topics` of at most `max_topics`, at the one-sided `level`, which the limits have, too.
     """
 
     job: str
@@ -66,7 +65,7 @@ class Check:
 
     @property
     def said(self) -> str:
-        """What was found, in one sentence."""
+        """The result, in one sentence."""
         if self.verdict == "invalid":
             return f"{self.metric}: {self.reason}" if self.metric else self.reason
         return self._found + self._at_look

@@ -1,7 +1,7 @@
 """How long one question takes: topics sent one by one through a job's own stages, their answers included.
 
-What a user waits for, and not a batch's share: models and index are loaded, by one topic that is not counted,
-and nothing that was computed or asked before answers. Chunks and index are those of the job.
+It measures a user's wait, and not a batch's share. Models and index are loaded, by one topic that is not counted, and
+nothing that was computed or asked before answers. Chunks and index are those of the job.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _OF_SPEED = ("threads", "batch_size", "device", "backend", "concurrency", "reque
 def latency(pipeline: Pipeline, n_topics: int, seed: int) -> dict[str, float]:
     """Median and 95th percentile of seconds per stage and end to end, over topics sent one by one.
 
-    Returns latency_<stage>_p50 and _p95, latency_total_p50 and _p95, latency_topics, latency_failed (topics
-    whose answer or queries an LLM failed to give: they are not in the percentiles), and for a chat model
-    latency_llm_calls and what these cost. At most n_topics, a sample of this seed, are measured, and one more
-    before them. Kept in the store, so that nothing is measured twice on one machine, unless a topic failed.
-    {} where there are no two topics.
+    Returns latency_<stage>_p50 and _p95, latency_total_p50 and _p95, latency_topics, and for a chat model
+    latency_llm_calls and their cost. latency_failed counts topics whose answer or queries an LLM failed to give: they
+    are not in the percentiles. At most n_topics, a sample of this seed, are measured, and one more before them. Kept in
+    the store, so that nothing is measured twice on one machine, unless a topic failed. {} where there are no two
+    topics.
     """
     parts = (pipeline.components.retriever, pipeline.components.llm)
     says = [offered(part, PartOffers) for part in parts]
@@ -83,7 +83,7 @@ def latency(pipeline: Pipeline, n_topics: int, seed: int) -> dict[str, float]:
 def needs_of_latency(
     pipeline: Pipeline, n_topics: int, seed: int, known: pd.DataFrame | None = None
 ) -> list[pd.DataFrame]:
-    """The requests of a measurement, which asks everything anew; none where it is in the store.
+    """The requests of a measurement, which asks everything again; none where it is in the store.
 
     `known` are the job's answers: once all are there, the measurement can be looked up.
     """
@@ -107,7 +107,7 @@ def needs_of_latency(
 
 
 def latency_key(pipeline: Pipeline, n_topics: int, seed: int) -> Key:
-    """What a measurement depends on: the job's stages with all that they read, the machine, the topics."""
+    """Everything that a measurement depends on: the job's stages with all that they read, the machine, the topics."""
     of_question = question_stages(pipeline.stages)
     return Key(
         STAGE,
@@ -232,7 +232,7 @@ class _Runner:
         return sums
 
     def _chat_of(self, stage: Stage) -> SharedChat | None:
-        """Whom the component of a stage asks, as in the job."""
+        """The chat model that the component of a stage asks, as in the job."""
         own = isinstance(stage.component, BringsChat) and "chat" in stage.uses
         return SharedChat(stage.component.own_chat) if own else self._chat
 
@@ -273,7 +273,7 @@ class _Runner:
         return seconds, whole
 
     def _reads(self, stage: Stage, frames: Mapping[str, pd.DataFrame]) -> Reads:
-        """What the stage reads of one topic, and the job's own folders."""
+        """The reads of the stage for one topic, and the job's own folders."""
         return Reads(stage.reads, lambda read: frames[read.name], lambda read: self._pipeline.folder_of(read.name))
 
     def _lacks(self, answers: pd.DataFrame, column: str) -> bool:

@@ -43,15 +43,15 @@ def claims_f1(match: Match) -> float:
 class AnswerCorrectness:
     """The weighted mean of the F1 of claims and of the similarity to the reference answer.
 
-    weights: of the F1, and of the cosine of answer and reference answer by the configured embedder; where
-        the second is 0 nothing is embedded.
-    repeat: how many topics are measured once more, to tell how far the values move by themselves.
+    weights: those of the F1, and of the cosine of answer and reference answer by the configured embedder; where the
+        second is 0 nothing is embedded.
+    repeat: the number of topics that are measured once more, to show the measure's own noise.
 
-    An answer without claims has an F1 of 0. Statements are those of the first reference answer, of which the
-    request names the others as well; the similarity is the highest. Missing, with a status: topics without a
-    reference answer, or with one that states nothing; replies that failed or cannot be read.
-    Source: RAGAS, whose F1 is 1 where a text has no statement, so that a refusal counts as right, and whose
-    request may class a claim twice or not at all.
+    An answer without claims has an F1 of 0. Statements are those of the first reference answer; the request names the
+    others as well. The similarity is the highest. Missing, with a status: topics without a reference answer, or with
+    one that states nothing; replies that failed or cannot be read.
+    Source: RAGAS. Its F1 is 1 where a text has no statement, so that a refusal counts as right, and its request may
+    class a claim twice or not at all.
     """
 
     component: ClassVar[str] = "answer_correctness"

@@ -47,10 +47,10 @@ class AnswerRelevancy:
 
     questions: how many are generated, by one request for every distinct answer; RAGAS sends as many equal
         requests, which a model at temperature 0 answers alike.
-    repeat: how many topics are measured once more, to tell how far the values move by themselves.
+    repeat: the number of topics that are measured once more, to show the measure's own noise.
 
-    A noncommittal answer has 0, and so has a blank one, which nobody is asked about. The cosine is that of
-    the configured embedder. Missing, with a status: replies that failed or cannot be read.
+    A noncommittal answer has 0. So has a blank one, without a request. The cosine is that of the configured embedder.
+    Missing, with a status: replies that failed or cannot be read.
     """
 
     component: ClassVar[str] = "answer_relevancy"
@@ -102,7 +102,7 @@ class AnswerRelevancy:
         return value_frame(answers, self.infos, [measured(qid, answer) for qid, answer in rows])
 
     def _asked(self, answers: Sequence[str], tools: Tools) -> dict[str, Found[Asked]]:
-        """What was generated from every answer, by the answer on one line."""
+        """The questions generated from every answer, by the answer on one line."""
         lines = dict.fromkeys(map(one_line, answers))
         n = str(self.questions)
         requests = {line: fill(prompt(QUESTIONS), n=n, text=line) for line in lines if line}

@@ -62,10 +62,10 @@ class Citations:
     Passages are taken as the LLM saw them, cut at the budget. The marks are those of the column
     `cited_answer` of the answers, else of the answers themselves.
 
-    by: `llm` asks once per distinct question, sentence and passages; `words` is a stand-in by rules: a
-        sentence is supported if every word of it that is no function word stands in the passages.
-    repeat: how many topics are measured once more, to tell how far the values move by themselves.
-    prompt ($question, $passages, $statement): a text, or the name of a .txt file; null for the shipped one.
+    by: `llm` asks once per distinct question, sentence and passages. `words` is a stand-in by rules: a sentence is
+        supported if all of its words that are no function words stand in the passages.
+    repeat: the number of topics that are measured once more, to show the measure's own noise. prompt ($question,
+    $passages, $statement): a text, or the name of a .txt file; null for the shipped one.
     """
 
     component: ClassVar[str] = "citations"
@@ -98,7 +98,7 @@ class Citations:
         )  # fmt: skip
 
     def describe(self, tools: Tools) -> dict[str, str]:
-        """Who decides whether passages support a sentence, as a tag of the run."""
+        """The judge of whether passages support a sentence, as a tag of the run."""
         return {"by": "words (stand-in, no LLM)" if self.by == "words" else "llm"}
 
     def measure_passages(
@@ -190,7 +190,7 @@ class _Sentence:
         return self.about(other for other in self.cited if other != number)
 
     def requests(self, verdicts: dict[Request, Found[bool]]) -> list[Request]:
-        """What has to be asked by what is known; a verdict that is missing ends it."""
+        """The next requests by the verdicts so far; a verdict that is missing ends it."""
         if not self.cited:
             return []
         found = [self.about(self.cited)]

@@ -1,4 +1,4 @@
-"""Claims of a text, and what passages and a reference answer say of them: the requests that measures share.
+"""Claims of a text, and their verdicts by passages and a reference answer: the requests that measures share.
 
 A measure that asks for the same thing sends the same prompt, which the ledger pays for once.
 """
@@ -35,7 +35,7 @@ Claims = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Passage:
-    """What stands of a passage in a context."""
+    """The part of a passage that stands in a context."""
 
     docno: str
     text: str
@@ -43,7 +43,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the passages say of a claim, and which of them (from 0)."""
+    """The verdict of the passages on a claim, and the passages that it names (from 0)."""
 
     stance: Stance
     passages: tuple[int, ...] = ()
@@ -51,7 +51,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Match:
-    """Of every claim whether the reference supports it, of every statement whether the claims say it."""
+    """For every claim whether the reference supports it, for every statement whether the claims contain it."""
 
     claims: tuple[bool, ...]
     statements: tuple[bool, ...]
@@ -102,12 +102,12 @@ def sentences(text: str) -> Claims:
 
 
 def supports(rows: Sequence[tuple[Claims, Sequence[Passage]]], tools: Tools) -> list[Found[tuple[Verdict, ...]]]:
-    """What the passages of a context say of each claim: a verdict per claim, in order.
+    """The verdicts of a context's passages on each claim, in order.
 
-    One request for every distinct (claims, set of passages): they are shown in an order of their own, so that
-    neither ranks nor `order` move a verdict, and systems that found the same share it. Where there are more
-    than 20 claims there is one request for every 20 of them, and a single one that cannot be read makes the
-    verdicts of all missing. Without passages every claim is absent, and nobody is asked.
+    One request for every distinct (claims, set of passages). They are shown in an order of their own, so that neither
+    ranks nor `order` move a verdict, and systems that found the same share it. Where there are more than 20 claims
+    there is one request for every 20 of them, and a single one that cannot be read makes the verdicts of all missing.
+    Without passages every claim is absent, without a request.
     """
     asked: list[list[str]] = []
     orders: list[list[int]] = []
@@ -138,8 +138,8 @@ def at_once(claims: Claims) -> list[Claims]:
 def matches(rows: Sequence[tuple[str, Claims, Claims, Sequence[str]]], tools: Tools) -> list[Found[Match]]:
     """How the claims of an answer and the statements of the reference answer agree, and the other way round.
 
-    rows: (question, claims, statements, other reference answers that count as well). Where the answer has no
-    claims nothing of the reference is said, and nobody is asked; so where the reference has none.
+    rows: (question, claims, statements, other reference answers that count as well). Where the answer has no claims, or
+        the reference no statements, there is no request and no match.
     """
     asked = [
         _match_request(question, claims, statements, others) if claims and statements else None

@@ -38,8 +38,8 @@ class ContextPrecision:
     so that all retrievers and budgets share the one request per question and passage.
     Source: RAGAS, context precision with reference (Es et al., RAGAS: Automated Evaluation of Retrieval
     Augmented Generation, 2023, and its documentation).
-    repeat: how many topics are measured once more, to tell how far the values move by themselves.
-    prompt ($question, $references, $passage): a text, or the name of a .txt file; null for the shipped one.
+    repeat: the number of topics that are measured once more, to show the measure's own noise. prompt ($question,
+    $references, $passage): a text, or the name of a .txt file; null for the shipped one.
     """
 
     component: ClassVar[str] = "context_precision"

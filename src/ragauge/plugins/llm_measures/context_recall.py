@@ -43,16 +43,14 @@ Ways = tuple[tuple[frozenset[int], ...], ...]
 
 @dataclass(frozen=True)
 class ContextRecall:
-    """Of the statements of the reference answer the share that the context supports; 0 without a context.
+    """Share of the reference answer's statements that the context supports; 0 without a context.
 
     The statements are asked for once a topic, whatever the retriever and the budget, and are those that
-    answer_correctness and noise_sensitivity take. Of several reference answers it is the first. What
-    supports them is asked once for the sentences of the longest context that the job lays out, whatever its
-    own budget: a statement is supported where all sentences of one way to support it stand whole in the
-    context.
-    repeat: how many topics are measured once more, to tell how far the values move by themselves.
-    Source: RAGAS (Es et al., EACL 2024, and its documentation), which lists the statements anew and judges
-    them in every sample.
+    answer_correctness and noise_sensitivity take. With several reference answers it is the first. Their support is
+    asked once for the sentences of the longest context that the job lays out, whatever its own budget. A statement is
+    supported where all sentences of one way to support it stand whole in the context.
+    repeat: the number of topics that are measured once more, to show the measure's own noise. Source: RAGAS (Es et al.,
+        EACL 2024, and its documentation), which lists the statements again and judges them in every sample.
     """
 
     component: ClassVar[str] = "context_recall"
@@ -77,7 +75,7 @@ class ContextRecall:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; its detail lists the statements and what the context says of each."""
+        """Frame `answer_values`; its detail lists the statements and whether the context supports each."""
         shown = passages_by_topic(passages)
         qids = answers["qid"].tolist()
         statements = reference_statements(topics, qids, tools)
@@ -106,9 +104,9 @@ def of_reference(
     """Whether the context supports the statements of the reference answer, by qid, where there are any.
 
     passages: frame `longest_passages`. A verdict is `supported`, by the passages (as `passages_by_topic`
-    lists them) that the sentences of its ways stand in, or `absent`. There is one request for every part of
-    the longest context that has a whole sentence in this one, and for every 20 statements; one that cannot
-    be read makes all verdicts of the topic missing.
+    lists them) that the sentences of its ways stand in, or `absent`. There is one request for every part of the longest
+    context that has a whole sentence in this one, and for every 20 statements. One that cannot be read makes all
+    verdicts of the topic missing.
     """
     shown, parts = passages_by_topic(passages), parts_by_topic(passages)
     requests: dict[str, list[tuple[Part, list[str]]]] = {}
@@ -147,7 +145,7 @@ def of_reference(
 
 
 def supporting(ways: Sequence[frozenset[int]], part: Sequence[Sentence]) -> set[str]:
-    """The passages of the ways of which every sentence stands whole in the context; none supports nothing."""
+    """The passages of the ways whose sentences all stand whole in the context; none supports nothing."""
     standing = [way for way in ways if all(part[i].whole for i in way)]
     return {part[i].docno for way in standing for i in way}
 

@@ -30,8 +30,8 @@ class ContextRelevance:
     cuts counts with the share of its characters that stands in the context, one that is cut off not at all.
     Source: context relevance of RAGAS's paper (Es et al. 2023, section 3) by sentences; ARES (Saad-Falcon et
     al. 2024) asks for a yes or no of the same.
-    repeat: how many topics are measured once more, to tell how far the values move by themselves.
-    prompt ($question, $sentences): a text, or the name of a .txt file; null for the shipped one.
+    repeat: the number of topics that are measured once more, to show the measure's own noise. prompt ($question,
+    $sentences): a text, or the name of a .txt file; null for the shipped one.
     """
 
     component: ClassVar[str] = "context_relevance"

@@ -49,13 +49,13 @@ def faithfulness(verdicts: Sequence[Verdict]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """Of the claims of an answer the share that its context supports.
+    """Share of an answer's claims that its context supports.
 
-    by: `llm` asks for the claims of the answer and for what the context says of them, in three ways;
-        `words` is a stand-in by rules: claims are the sentences of the answer, and one is supported if every
-        word of it that is no function word stands in the context. It cannot tell a contradiction from what is
-        not in the context, and has no `contradicted_share`.
-    repeat: how many topics are measured once more, to tell how far the values move by themselves.
+    by: `llm` asks for the claims of the answer and for the verdict of the context on them, in three ways. `words` is a
+        stand-in by rules: claims are the sentences of the answer, and one is supported if all of its words that are no
+        function words stand in the context. It cannot tell a contradiction from what is not in the context, and has no
+        `contradicted_share`.
+    repeat: the number of topics that are measured once more, to show the measure's own noise.
 
     Missing, with a status: an answer without claims (one that says it cannot answer), a topic without a
     context, replies that failed or cannot be read.
@@ -84,7 +84,7 @@ class Faithfulness:
         return _INFOS if self.by == "llm" else _BY_WORDS
 
     def describe(self, tools: Tools) -> dict[str, str]:
-        """Who decides whether a claim is supported, as a tag of the run."""
+        """The judge of whether a claim is supported, as a tag of the run."""
         return {"by": "words (stand-in, no LLM)" if self.by == "words" else "llm"}
 
     def measure_passages(
@@ -95,7 +95,7 @@ class Faithfulness:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; its detail lists the claims, what was said of each, and the passages."""
+        """Frame `answer_values`; its detail lists the claims, their verdicts, and the passages."""
         shown = passages_by_topic(passages)
         question = dict(zip(topics["qid"], topics["query"], strict=True))
         rows = list(zip(answers["qid"], answers["answer"], strict=True))
@@ -137,7 +137,7 @@ class Faithfulness:
 def told(
     claims: Claims, verdicts: Sequence[Verdict], passages: Sequence[Passage], called: str = "claim"
 ) -> list[dict[str, Any]]:
-    """The claims with what the passages say of them, as JSON values; passages by their docno."""
+    """The claims with the passages' verdicts on them, as JSON values; passages by their docno."""
     return [
         {called: claim, "verdict": v.stance, "passages": [passages[i].docno for i in v.passages]}
         for claim, v in zip(claims, verdicts, strict=True)

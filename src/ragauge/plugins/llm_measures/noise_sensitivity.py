@@ -55,7 +55,7 @@ def noise_sensitivity(
 def claim_sources(
     correct: Sequence[bool], of_claims: Sequence[Verdict], of_statements: Sequence[Verdict]
 ) -> list[str | None]:
-    """Of every claim whether it is wrong and from `relevant` or `irrelevant` passages; else None."""
+    """For every wrong claim that comes from passages, whether from `relevant` or `irrelevant` ones; else None."""
     relevant = {i for verdict in of_statements if verdict.stance == "supported" for i in verdict.passages}
     return [
         None
@@ -69,12 +69,12 @@ def claim_sources(
 
 @dataclass(frozen=True)
 class NoiseSensitivity:
-    """Of the claims of an answer the shares that are wrong and come from the context.
+    """The shares of an answer's claims that are wrong and come from the context.
 
     Two values: from relevant passages, and from irrelevant ones. All that it asks for is what faithfulness,
     answer_correctness and context_recall ask for, and is paid for once. RAGAS asks about every passage alone
     (3 + 2 k requests a sample of k passages); here one request names the passages that a claim rests on.
-    repeat: how many topics are measured once more, to tell how far the values move by themselves.
+    repeat: the number of topics that are measured once more, to show the measure's own noise.
 
     Missing, with a status: an answer without claims, a topic without a context or a reference answer (or one
     that states nothing), replies that failed or cannot be read.

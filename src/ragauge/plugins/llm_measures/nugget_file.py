@@ -35,9 +35,9 @@ def nugget_path(path: str | Path) -> Path:
 def read_nuggets(file: Path) -> dict[str, tuple[Nugget, ...]]:
     """The nuggets of every topic that the file has, from lines {qid, nuggets: [{text, importance}]}.
 
-    Further keys are passed over, and so is a line without `nuggets`, such as that of a topic in a file of
-    topics. DataError names file and line of what cannot be read: no JSON object, no qid, a nugget without
-    a text or with another importance than vital and okay, a qid or a nugget of a topic that is there twice.
+    Further keys are passed over. So is a line without `nuggets`, such as that of a topic in a file of topics. DataError
+    names file and line of an error: no JSON object, no qid, a nugget without a text or with another importance than
+    vital and okay, a qid or a nugget of a topic that is there twice.
     """
     found: dict[str, tuple[Nugget, ...]] = {}
     places: dict[str, str] = {}

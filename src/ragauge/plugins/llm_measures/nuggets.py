@@ -46,18 +46,18 @@ Nuggets = tuple[Nugget, ...]
 class NuggetRecall:
     """How many of a topic's nuggets an answer states: five shares of one request per distinct answer.
 
-    With s_i = 1 for support, 0.5 for partial support, 0 for none, and V the vital nuggets, O the okay ones:
-    nuggets_strict_vital is the share of V with s_i = 1, nuggets_strict_all that of all nuggets;
-    nuggets_vital and nuggets_all are the means of s_i over V and over all; nuggets_weighted is
-    (sum over V of s_i + 0.5 * sum over O of s_i) / (|V| + 0.5 * |O|).
+    With s_i = 1 for support, 0.5 for partial support, 0 for none, V the vital nuggets and O the okay ones:
+    nuggets_strict_vital is the share of V with s_i = 1, nuggets_strict_all that of all nuggets. nuggets_vital and
+    nuggets_all are the means of s_i over V and over all. nuggets_weighted is (sum over V of s_i + 0.5 * sum over O of
+    s_i) / (|V| + 0.5 * |O|).
 
     A topic's nuggets are made once, of its reference answers and evidence, unless a file gives them. Topics
     without nuggets have no value, and those without a vital one none of the first and third.
 
     path: JSON Lines {qid, nuggets: [{text, importance}]}, such as TREC's; null: a model makes them.
     max_nuggets: the most that a model may make for a topic; further ones are cut off, vital ones last.
-    repeat: how many topics are measured once more, to tell how far the values move by themselves.
-    prompt_create ($question, $references, $evidence, $max_nuggets), prompt_assign ($question, $answer,
+    repeat: the number of topics that are measured once more, to show the measure's own noise. prompt_create ($question,
+    $references, $evidence, $max_nuggets), prompt_assign ($question, $answer,
         $nuggets, $count): a text, or the name of a .txt file; null for the shipped one.
     """
 
@@ -191,7 +191,7 @@ class NuggetRecall:
 
 
 def _read_support(reply: str, n: int) -> tuple[str, ...] | None:
-    """What a reply says of n nuggets, in order; None unless it is an object of exactly these numbers."""
+    """The support of n nuggets by a reply, in order; None unless it is an object of exactly these numbers."""
     said = json_of(reply)
     numbers = [str(number) for number in range(1, n + 1)]
     if not isinstance(said, dict) or set(said) != set(numbers):
@@ -201,7 +201,7 @@ def _read_support(reply: str, n: int) -> tuple[str, ...] | None:
 
 
 def _scored(nuggets: Nuggets, support: Sequence[str]) -> Measured:
-    """The scores of one answer in the order of the infos, and what was said of each nugget."""
+    """The scores of one answer in the order of the infos, and the support of each nugget."""
     scores = nugget_scores([one.importance for one in nuggets], support)
     pairs = zip(nuggets, support, strict=True)
     shown = [{"nugget": one.text, "importance": one.importance, "support": said} for one, said in pairs]

@@ -34,9 +34,9 @@ class Repeats(JobFinding):
 def repeats(pipeline: Pipeline, n_boot: int, seed: int) -> dict[str, float]:
     """Metrics of the measures with a `repeat`: {} where none has one.
 
-    `<measure>_repeat_difference`: mean over topics of |second value - first value|, with its interval;
-    `<measure>_repeat_topics`: how many topics have both; `<measure>_repeat_missing`: the share of those that
-    were measured again and have no pair, unless both values are missing for the same reason.
+    `<measure>_repeat_difference`: mean over topics of |second value - first value|, with its interval.
+    `<measure>_repeat_topics`: the topics that have both. `<measure>_repeat_missing`: the share of the topics measured
+    again that have no pair, unless both values are missing for the same reason.
     """
     values: dict[str, float] = {}
     found = pipeline.frame("answer_values")

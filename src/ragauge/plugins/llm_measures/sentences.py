@@ -1,7 +1,7 @@
 """The sentences of the longest context that a job lays out: one request about them serves every budget.
 
-The contexts of all budgets hold beginnings of the same passages, so what a reply says of a sentence counts
-wherever the sentence stands.
+The contexts of all budgets hold beginnings of the same passages, so a reply about a sentence counts wherever the
+sentence stands.
 """
 
 from __future__ import annotations

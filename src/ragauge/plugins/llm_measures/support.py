@@ -28,10 +28,9 @@ class Support:
     """1 where a single passage of the context states the evidence part, in whatever words, else 0.
 
     The evaluator is asked once about each pair of part and passage, whatever the retriever, the rank and the
-    budget: a topic's passages one after the other, best first, until one states the part. Of a passage that
-    does, and that a budget cuts, the cut text is asked about, too. What is stated by several passages
-    together and by none alone counts as not stated. A value is missing where a reply failed or could not be
-    read and no other passage states the part.
+    budget: a topic's passages one after the other, best first, until one states the part. Where a budget cuts a passage
+    that does, the cut text is asked about, too. A part that several passages state together, and none alone, counts as
+    not stated. A value is missing where a reply failed or could not be read and no other passage states the part.
 
     prompt: a text with $statement and $passage, or a .txt file of it; None is the shipped one. It must ask
     for {"stated": true or false}. `correct` is for the stages, as of every measure; with it the evaluator is
@@ -90,7 +89,7 @@ class Support:
 
 
 class _Part:
-    """What is known of one part of the evidence in one layout: how far the passages were asked about."""
+    """The state of one part of the evidence in one layout: how far the passages were asked about."""
 
     def __init__(self, text: str, pieces: Pieces, ends: np.ndarray) -> None:
         self._text, self._ends = text, ends
@@ -112,7 +111,7 @@ class _Part:
         return self._text, self._passages[self._at][1]
 
     def take(self, known: dict[_Pair, bool | None]) -> None:
-        """Goes on to the next passage by what is said of this one."""
+        """Goes on to the next passage by the reply on this one."""
         start, passage = self._passages[self._at]
         said = known[self._text, passage]
         self._at += 1
@@ -149,7 +148,7 @@ class _Part:
 
 
 def _stated(reply: str) -> bool | None:
-    """What a reply says; None where it cannot be read."""
+    """The verdict of a reply; None where it cannot be read."""
     found = json_of(reply)
     said = found.get("stated") if isinstance(found, dict) else None
     return said if isinstance(said, bool) else None

@@ -1,4 +1,4 @@
-"""What a measure found of every answer, as the frame `answer_values`."""
+"""A measure's results for every answer, as the frame `answer_values`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RAW = 2000  # characters of a reply that could not be read that are kept
 
 @dataclass(frozen=True)
 class Measured:
-    """What was found of one answer: a value for every info, or None and why; detail: what they rest on.
+    """The result for one answer: a value for every info, or None and why; detail: the grounds.
 
     statuses: why single values are missing, where others are there; status holds for the rest of the missing.
     """

@@ -76,7 +76,7 @@ def told_in_one_line(who: str) -> Iterator[None]:
 
 
 def _reason(code: str, said: str) -> str:
-    """What went wrong, by the code of gRPC ("" for none) and what Milvus said."""
+    """The error message, from the code of gRPC ("" for none) and Milvus's own text."""
     if code in ("UNAUTHENTICATED", "PERMISSION_DENIED") or "auth check failure" in said:
         return "the server does not take the token; retriever.token='${oc.env:NAME}' reads it from a variable"
     if code == "DEADLINE_EXCEEDED" and not said.startswith("Fail connecting"):
@@ -91,7 +91,7 @@ def connected(
 ) -> Any:
     """A client of the server at the address; what closes it is put on the stack.
 
-    options: of gRPC, in the place of pymilvus's own.
+    options: those of gRPC, in the place of pymilvus's own.
     """
     _require_packages()
     from pymilvus import MilvusClient
@@ -103,7 +103,7 @@ def connected(
 
 
 def lite(stack: ExitStack, folder: Path, timeout: float) -> Any:
-    """A client of Milvus Lite over the folder, which it writes to and which must be nobody else's.
+    """A client of Milvus Lite over the folder, which it writes to and which no other process may use.
 
     Its server is a thread of this process and listens on a Unix socket in a folder that only this user may
     enter, on no port.
@@ -128,8 +128,8 @@ def lite(stack: ExitStack, folder: Path, timeout: float) -> Any:
 def lite_copy(stack: ExitStack, source: Path, timeout: float) -> Any:
     """A client of Milvus Lite over what a folder holds; the folder stays as it is.
 
-    The process works in a folder of its own, of links to the files that are never written again and copies
-    of the few others, so that any number of processes search the same data side by side.
+    The process works in its own folder, which has links to the files that are never written again and copies of the few
+    others. So any number of processes search the same data side by side.
     """
     own = _temporary(stack) / "data"
     own.mkdir()

@@ -24,7 +24,7 @@ _EMBEDDED = 1 << 14  # chunks whose vectors are in memory at a time
 
 @dataclass(frozen=True)
 class ChunkCollection:
-    """What a collection holds of the chunks, under the number of their row.
+    """The collection's data of the chunks, under the number of their row.
 
     vectors: index_type and params of the embedder's vectors; None where it has none. words: k1, b and the
     analyzer of the full text search; None where it has none. block: rows of one request.
@@ -36,7 +36,7 @@ class ChunkCollection:
 
     @property
     def content(self) -> dict[str, Any]:
-        """What collections of the same chunks and vectors may differ in."""
+        """The settings in which collections of the same chunks and vectors may differ."""
         return {"vectors": self.vectors, "words": self.words}
 
     def name(self, chunks: pd.DataFrame, tools: Tools) -> str:

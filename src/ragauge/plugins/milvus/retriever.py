@@ -53,9 +53,9 @@ class Milvus:
     """The top_k chunks by Milvus, of a collection named after the chunks and the embedder.
 
     uri: a server, or None for Milvus Lite in this process. token: for a server that wants one.
-    mode: `dense` compares vectors, and `score` is the cosine; `bm25` is the server's full text search (k1,
-        b, analyzer); `hybrid` has the server fuse the first `depth` hits of both, and `score` is the sum of
-        1 / (rrf_constant + rank), ranks from 1.
+    mode: `dense` compares vectors, and `score` is the cosine. `bm25` is the server's full text search (k1, b,
+        analyzer). `hybrid` has the server fuse the first `depth` hits of both, and `score` is the sum of 1 /
+        (rrf_constant + rank), ranks from 1.
     index, index_params, search_params: the index of the vectors, as Milvus names them.
     timeout: seconds that a server may take to connect, and for one request of 200 queries at most.
     Searches see all that was written (consistency level Strong). Chunks of equal text have equal scores, and
@@ -114,7 +114,7 @@ class Milvus:
 
     @property
     def space(self) -> str:
-        """What several queries of a rewriter are to it: one vector, or texts one after the other."""
+        """How it searches for several queries of a rewriter: one vector, or texts one after the other."""
         return "dense" if self.mode == "dense" else "text"
 
     @property
@@ -229,7 +229,7 @@ class Milvus:
         return found.astype(np.float32, copy=False)
 
     def _asking(self, client: Any, name: str, texts: np.ndarray, vectors: np.ndarray | None) -> Ask:
-        """What asks for rows of the queries, to a depth: for each its hits, the best first."""
+        """A function that asks for rows of the queries, to a depth: for each its hits, the best first."""
         of_words = {"metric_type": "BM25"}
         if vectors is None:
             return lambda rows, depth: client.search(
@@ -305,7 +305,7 @@ def _twins(chunks: pd.DataFrame) -> np.ndarray | None:
 
 
 def _levelled(hits: Hits, twins: np.ndarray | None) -> Hits:
-    """The hits, of which those of equal text have the best score of them: an index may tell them apart."""
+    """The hits, those of equal text with the best score among them, since an index may score them differently."""
     if twins is None or len(hits.chunk) == 0:
         return hits
     by = [hits.topic, twins[hits.chunk]]

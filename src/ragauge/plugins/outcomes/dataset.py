@@ -120,9 +120,9 @@ class StudyOutcomes(RecordedOutcomes):
     """The study that the method comes from: 7,404 HotpotQA questions, Llama 3 8B, GPT-4o as judge, N = 1,000.
 
     The scores were read off the study's figures of sorted scores, to 0.003; they are facts of these figures
-    and no file of the study. Of BM25 every answer has its class, but classes 2, 3 and 4 share one colour
-    there: all of them stand as 4. Of the four other retrievers there are scores alone. The order of the
-    questions is lost: rows of two retrievers cannot be told to be about the same one.
+    and no file of the study. Every answer of BM25 has its class, but classes 2, 3 and 4 share one colour
+    there: all of them stand as 4. The four other retrievers have scores alone. The order of the questions is lost: rows
+        of two retrievers cannot be matched by question.
     """
 
     component: ClassVar[str] = "study_outcomes"

@@ -1,4 +1,4 @@
-"""The page of recorded outcomes: their estimates, and what these say of systems that were not judged."""
+"""The page of recorded outcomes: their estimates, and predictions for systems that were not judged."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ALPHAS = (0.05, 0.1, 0.2, 0.3, 0.35, 0.4, 0.5)
 
 @dataclass(frozen=True)
 class Recorded:
-    """What recorded outcomes amount to.
+    """The results from recorded outcomes.
 
     rows: all of them. judged: those of systems that have verdicts, on which the estimates are fitted.
     foreseen: the class shares of the other systems (`ragauge.estimate.prediction`). alphas: the zones at other

@@ -1,9 +1,8 @@
 """BLEU of every answer, and of all answers of a job as one corpus.
 
-Source: Papineni et al., BLEU: a method for automatic evaluation of machine translation, ACL 2002. Values of
-sentences as of sacrebleu (Post, A call for clarity in reporting BLEU scores, WMT 2018), or of nltk with the
-fourth smoothing of Chen and Cherry, A systematic comparison of smoothing techniques for sentence-level BLEU,
-WMT 2014.
+Source: Papineni et al., BLEU: a method for automatic evaluation of machine translation, ACL 2002. Values of sentences
+are those of sacrebleu (Post, A call for clarity in reporting BLEU scores, WMT 2018). Or they are those of nltk with the
+fourth smoothing of Chen and Cherry, A systematic comparison of smoothing techniques for sentence-level BLEU, WMT 2014.
 """
 
 from __future__ import annotations
@@ -32,10 +31,9 @@ class Bleu(AgainstReferences):
     """BLEU-n of each answer for every n of `orders`: the geometric mean of the precisions of 1- to n-grams.
 
     tokens: a tokenizer of sacrebleu (13a, intl, zh, char, none), or squad, plain, words (`tokens_of`).
-    lowercase: whether sacrebleu's see lower case; the others always do. smoothing: what stands for the
-    precision of an order without a match: `exp`, `floor`, `add-k`, `none` as in sacrebleu, orders that are
-    longer than the answer left out; `nltk_4` as in nltk. Each reference is compared by itself, and the best
-    counts.
+    lowercase: whether sacrebleu's see lower case; the others always do. smoothing: replaces the precision of an order
+    without a match. `exp`, `floor`, `add-k`, `none` as in sacrebleu, orders that are longer than the answer left out;
+    `nltk_4` as in nltk. Each reference is compared by itself, and the best counts.
     """
 
     component: ClassVar[str] = "bleu"

@@ -50,8 +50,8 @@ class ScoreAgainstCost(Finding):
             return Shown()
         blocks = [
             Text(
-                "Each point is a job. A job on the frontier is one that no other job beats at the same or a lower "
-                "cost; of every job below the line there is another that is better and costs no more. Scores are as "
+                "Each point is a job. A job is on the frontier if no other job beats it at the same or a lower cost. "
+                "For every job below the line there is another that is better and costs no more. Scores are as "
                 "observed: of two jobs whose intervals in the leaderboard overlap, either may be the better."
             ),
             Picture(
@@ -87,8 +87,8 @@ def _on_frontier(table: pd.DataFrame) -> Fold:
     seconds = (
         "Seconds: the median of questions sent one by one."
         if table["latency"].all()
-        else "Seconds: of a batch, from question to answer, over its topics, as they were when the outputs were "
-        "made; replies that the ledger held took none."
+        else "Seconds are those of a batch, from question to answer, over its topics, at the time when the outputs "
+        "were made. Replies that the ledger held took none."
     )
     paid = " US dollars: what all calls cost when they were asked first." if money else ""
     return Fold("The jobs on a frontier", [Text(seconds + paid, "small"), Grid("Jobs on a frontier", columns, rows)])
@@ -97,10 +97,10 @@ def _on_frontier(table: pd.DataFrame) -> Fold:
 def score_against_cost(jobs: Jobs) -> pd.DataFrame:
     """A row per job: [system, n_tokens, measure, score, tokens, seconds, cost, on_tokens, …, latency].
 
-    measure is `correct` where all jobs have verdicts, else `ir_score`; score is that of the job. tokens of
-    context, seconds and US dollars are per topic (NaN where a job tells none): seconds are the median of
-    `measure_latency` where all jobs have it (`latency` is then true), else of a batch. on_* say whether the
-    job is on the Pareto frontier of the score against that cost.
+    measure is `correct` where all jobs have verdicts, else `ir_score`; score is that of the job. Tokens of context,
+    seconds and US dollars are per topic, NaN where unknown. Seconds are the median of `measure_latency` where all jobs
+    have it (`latency` is then true), else those of a batch. on_* say whether the job is on the Pareto frontier of the
+    score against that cost.
     """
     metrics = [record["metrics"] for record in jobs.records]
     judged = all(m.get("judge_share_missing", 1) < 1 for m in metrics)

@@ -1,1 +1,1 @@
-"""What each part of a system brings: ablation over a grid, the gain over the LLM alone, chunk sizes."""
+"""The effect of each part of a system: ablation over a grid, the gain over the LLM alone, chunk sizes."""

@@ -1,4 +1,4 @@
-"""What each part of a system brings: ablation over the sweep's grid, gain over the LLM alone, chunk sizes."""
+"""The effect of each part of a system: ablation over the sweep's grid, gain over the LLM alone, chunk sizes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Jobs, settings_of, systems_of
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.ablation import NONE, ablation, gains
 from ragauge.findings.tables import number
+from ragauge.plugins.parts.ablation import NONE, ablation, gains
 
 _RECORDED = "recorded"  # root key that picks a recorded system: its contexts and its answers
 # Where nothing is retrieved, none of these changes an answer.
@@ -49,7 +49,7 @@ _MEASURES = {
 
 @dataclass(frozen=True)
 class Brought:
-    """ablation: of `ragauge.estimate.ablation`; gains: over the LLM alone; chunk_sizes: scores by chunks."""
+    """ablation: that of `parts.ablation`; gains: those over the LLM alone; chunk_sizes: scores by chunks."""
 
     ablation: pd.DataFrame
     gains: pd.DataFrame | None
@@ -57,7 +57,7 @@ class Brought:
 
 
 class Parts(Finding):
-    """What each option gives against another of its part, all else equal."""
+    """The gain of each option over another of its part, all else equal."""
 
     name = "parts"
     after = "budgets"
@@ -91,9 +91,9 @@ def _ablation_blocks(jobs: Jobs, frame: pd.DataFrame) -> list[Block]:
     ]
     return [
         Text(
-            "What each option gives against the base of its part, all else equal, at N = "
-            f"{jobs.n_tokens} tokens: the difference by topic, averaged over the settings of the other parts at which "
-            "the sweep has both. An interval that holds 0 says that these topics do not show a difference; each "
+            f"The gain of each option over the base of its part, all else equal, at N = {jobs.n_tokens} tokens. It is "
+            "the difference by topic, averaged over the settings of the other parts at which the sweep has both. An "
+            "interval that holds 0 says that these topics do not show a difference; each "
             "interval holds by itself, so of twenty rows expect one to miss."
         ),
         Grid("What each part brings", columns, rows),
@@ -178,7 +178,7 @@ def ablation_of(jobs: Jobs) -> pd.DataFrame:
 
 
 def gain_of_retrieval(jobs: Jobs) -> pd.DataFrame | None:
-    """What each system gives over the same LLM without retrieval; None where no job retrieves nothing."""
+    """The gain of each system over the same LLM without retrieval; None where every job retrieves."""
     settings, alone = settings_of(jobs.records), _llm_only(jobs.records)
     bases = {
         system: base
@@ -212,7 +212,7 @@ def _retrieves_nothing(record: Record) -> bool:
 
 
 def _llm_alone(settings: Settings, system: str, alone: Sequence[str]) -> str | None:
-    """Of the systems that retrieve nothing the one with the same LLM; of several the one most like it."""
+    """The system without retrieval that has the same LLM; among several the one most like it."""
 
     def rest(name: str) -> dict[str, str]:
         # Recorded systems are taken to share one LLM: their file says nothing of it.

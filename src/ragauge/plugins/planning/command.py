@@ -31,10 +31,10 @@ def _parser() -> argparse.ArgumentParser:
         "--correction", choices=("holm", "none"), default="holm", help="holm: alpha over the pairs (default)"
     )
     parser.add_argument("--comparisons", type=int, help="pairs of the study; else those of the pilot")
-    parser.add_argument("--width", type=float, default=0.1, help="of the interval of right answers (0.1)")
-    parser.add_argument("--topics", type=int, help="of the study that is labelled; else those of the pilot")
+    parser.add_argument("--width", type=float, default=0.1, help="width of the interval of right answers (0.1)")
+    parser.add_argument("--topics", type=int, help="topics of the study that is labelled; else those of the pilot")
     parser.add_argument(
-        "--confidence", type=float, default=0.8, help="of the numbers that allow for the pilot's size (0.8)"
+        "--confidence", type=float, default=0.8, help="confidence of the numbers that allow for the pilot's size (0.8)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON, with every pair")
     parser.add_argument("--tracking-uri", help="where MLflow keeps the run; else as in a run of ragauge")

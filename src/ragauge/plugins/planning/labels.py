@@ -22,9 +22,9 @@ from ragauge.plugins.planning.topics import CONFIDENCE, check_confidence
 def ppi_variance(share: float, correlation: float, ratio: float, n: int, n_topics: int) -> float:
     """Variance of a prediction-powered share from n labels of n_topics topics, at the best lambda in [0, 1].
 
-    `correlation` of label and prediction, `ratio` of their standard deviations (label over prediction). With
-    lambda = correlation ratio (1 - n / n_topics) this is share (1 - share) / n times
-    1 - correlation^2 (1 - n / n_topics); with a correlation of 0 or less it is the classical one.
+    `correlation` of label and prediction, `ratio` of their standard deviations (label over prediction). With lambda =
+    correlation ratio (1 - n / n_topics) this is share (1 - share) / n times 1 - correlation^2 (1 - n / n_topics). With
+    a correlation of 0 or less it is the classical one.
     """
     rest = 1 - n / n_topics
     of_label = share * (1 - share) / n
@@ -92,15 +92,15 @@ def plan_labels(
 ) -> pd.DataFrame:
     """Labels and judged topics that give `correct_share` of each system an interval of this width.
 
-    `frame` has a pilot's outcomes, one row per topic and group. Returns [group, share, n, kind, correlation,
-    labels, labels_upper], kinds `alone` (the classical interval, of human labels or verdicts), `judge` (human
-    labels of some, verdicts of all `n_topics`: where the pilot has human labels) and `predictor` (verdicts of
-    some, predictions of all, by a predictor of the pilot that did not see the topic; `estimate` are the
-    arguments of `cross_fit`). n_topics are by default those of the pilot. labels_upper is what is enough with
-    this confidence each for the share and for the correlation: from the limit of the share on the side of
-    one half (Wilson) and the lower limit of the correlation (`correlation_lower`). inf where all n_topics are
-    too few. Where the pilot has clusters, variances are larger by their design effect. No rows where the pilot has no
-    verdict. Raises ConfigError for values out of range, DataError for a system with fewer than two judged topics.
+    `frame` has a pilot's outcomes, one row per topic and group. Returns [group, share, n, kind, correlation, labels,
+    labels_upper]. kind `alone` is the classical interval, of human labels or verdicts. `judge` has human labels of
+    some, verdicts of all `n_topics`, where the pilot has human labels. `predictor` has verdicts of some, predictions of
+    all, by a predictor of the pilot that did not see the topic; `estimate` are the arguments of `cross_fit`. n_topics
+    are by default those of the pilot. labels_upper is enough with this confidence each for the share and for the
+    correlation. It comes from the limit of the share on the side of one half (Wilson) and the lower limit of the
+    correlation (`correlation_lower`). inf where all n_topics are too few. Where the pilot has clusters, variances are
+    larger by their design effect. No rows where the pilot has no verdict. Raises ConfigError for values out of range,
+    DataError for a system with fewer than two judged topics.
     """
     require("width", width, is_number(width) and 0 < width < 1, "numbers above 0 and below 1")
     check_confidence(confidence)
@@ -140,8 +140,8 @@ def design_effect(values: np.ndarray, clusters: np.ndarray | None) -> float:
 def correlation_lower(y: np.ndarray, f: np.ndarray, confidence: float = CONFIDENCE) -> float:
     """A lower confidence limit, at least 0, of the correlation that rows of y and f were drawn with.
 
-    On the scale of Fisher's z, with the larger of 1 / (n - 3) and the variance that the rows' influence on
-    the correlation has: for yes-or-no values the former is too small.
+    On the scale of Fisher's z, its variance is the larger of 1 / (n - 3) and the variance that the rows' influence on
+    the correlation has. For yes-or-no values the former is too small.
     """
     from scipy.stats import norm
 

@@ -1,4 +1,4 @@
-"""What `ragauge plan` says of a pilot: topics by pair of systems, labels by system."""
+"""The plan from a pilot: topics by pair of systems, labels by system."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _KINDS = {"alone": "alone", "judge": "people, with the judge", "predictor": "jud
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be seen: a difference with a power, and an interval of a width; each in [0, 1].
+    """The goal of a study: a difference with a power, and an interval of a width; each in [0, 1].
 
     correction: `holm` plans each test at alpha over `comparisons` (by default all pairs of the pilot), `none`
-    at alpha. topics: of the study whose labels are planned, by default as many as the pilot has.
+    at alpha. topics: those of the study whose labels are planned, by default as many as the pilot has.
     """
 
     difference: float
@@ -46,7 +46,7 @@ class Asked:
 class Plan:
     """The plan from one pilot: `pairs` as of `plan_topics`, `labels` as of `plan_labels`.
 
-    n_clusters: of the pilot's topics; None where they are independent.
+    n_clusters: those of the pilot's topics; None where they are independent.
     cannot_tell: where all systems of the pilot score alike, that its topics cannot tell them apart, and which
     could; "" elsewhere.
     """
@@ -80,7 +80,8 @@ class Plan:
 
 
 def plan(sweep: Jobs, asked: Asked) -> Plan:
-    """What a study like the sweep takes; ConfigError and DataError as in `plan_topics` and `plan_labels`."""
+    """The topics and labels of a study like the sweep; ConfigError and DataError as in `plan_topics` and
+    `plan_labels`."""
     rows = sweep.outcomes[sweep.outcomes["n_tokens"] == sweep.n_tokens]
     n_topics = int(rows["qid"].nunique())
     if n_topics < 2:

@@ -69,8 +69,8 @@ def sd_upper(values: np.ndarray, confidence: float = CONFIDENCE, bounded: bool =
 
     sqrt(df s^2 / the (1 - confidence) quantile of chi^2 with df), df = 2n / (g + 2n/(n - 1)) with the excess
     kurtosis g, so n - 1 for normal values (Box 1953). A plan from this limit has its power with at least this
-    confidence (Browne 1995). Where no value differs, the largest spread of differences in [-1, 1] of which
-    none is seen to differ from 0, NaN for others (`bounded=False`).
+    confidence (Browne 1995). Where no value differs, it is the largest spread of differences in [-1, 1] at which none
+    might be seen to differ from 0; NaN for others (`bounded=False`).
     """
     from scipy.stats import chi2, kurtosis
 
@@ -106,14 +106,14 @@ def plan_topics(
     """How many topics each pair of systems of a pilot needs for a difference, the fewest first.
 
     `frame` has one row per topic and group, as in `compare_pairs`; `measure` is one of its measures. Returns
-    [a, b, n, spread, spread_upper, topics, topics_upper]: n topics of the pilot; spread is the standard
-    deviation of their differences, of `correct` and `hallucination` the share of topics on which only one of
-    the two counts; spread_upper its upper limit (`sd_upper`, `share_upper`); topics from the one and from the
-    other, inf where no number is enough. A pilot whose differences are all equal does not tell the spread:
-    topics is NaN, and topics_upper what is enough all the same. Each test is at alpha / comparisons (by
-    default all pairs). Where the pilot has clusters, every measure is planned for the sign-flip test over clusters
-    like its own; spread is then what an independent topic would have. Raises ConfigError for values out of range,
-    and for a measure that the pilot does not have; DataError where a pair has fewer than two topics or clusters.
+    [a, b, n, spread, spread_upper, topics, topics_upper]. n: topics of the pilot. spread: the standard deviation of
+    their differences; for `correct` and `hallucination` the share of topics on which only one of the two counts.
+    spread_upper: its upper limit (`sd_upper`, `share_upper`). topics and topics_upper: the number from the one and from
+    the other, inf where no number is enough. A pilot whose differences are all equal does not tell the spread: topics
+    is NaN, and topics_upper what is enough all the same. Each test is at alpha / comparisons (by default all pairs).
+    Where the pilot has clusters, every measure is planned for the sign-flip test over clusters like its own; spread is
+    then what an independent topic would have. Raises ConfigError for values out of range, and for a measure that the
+    pilot does not have; DataError where a pair has fewer than two topics or clusters.
     """
     unit: Unit = next((info.unit for info in answers if info.name == measure), "share")
     check_power(power, alpha)

@@ -66,7 +66,7 @@ class _Actor:
 
 
 class _Heard(logging.Handler):
-    """Keeps warnings, which nobody would see where a worker writes them."""
+    """Keeps warnings, which would not be seen where a worker writes them."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -212,7 +212,7 @@ class Crew:
         self._actors: list[Any] = []
 
     def ask(self, block: Any) -> list[Any]:
-        """What each of the workers makes of the block; one that is lost is replaced, and asked again."""
+        """The results of the workers for the block; a lost worker is replaced, and asked again."""
         import ray
 
         self._actors = self._actors or [self._started(number, 0) for number in range(len(self._pickled))]
@@ -250,7 +250,7 @@ class Crew:
 
 @dataclass(frozen=True)
 class _Lost:
-    """No result came: what Ray says of it."""
+    """No result came; holds Ray's message."""
 
     reason: str
 
@@ -306,7 +306,7 @@ _pools: list[Pool] = []
 
 
 def pool_for(work: Work, limits: Limits) -> Pool:
-    """The workers for this work; those for other work end, unless somebody waits for them."""
+    """The workers for this work; those for other work end, unless a caller waits for them."""
     for pool in _pools:
         if pool.limits == limits and _equal(pool.work, work):
             return pool

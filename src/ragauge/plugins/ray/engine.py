@@ -1,4 +1,4 @@
-"""`engine=ray`: blocks of rows are worked on by actors of Ray, each of which holds a model."""
+"""`engine=ray`: actors of Ray, each with a model, work on blocks of rows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _BLOCKS_AT_ONCE = 4  # of each worker, where results are written down together
 class RayEngine:
     """Workers on the nodes of a Ray cluster, or of this machine.
 
-    address: of the cluster; None starts Ray here, with num_cpus cores (None: all) and object_store_mb of
-        memory for blocks on their way.
+    address: that of the cluster; None starts Ray here, with num_cpus cores (None: all) and object_store_mb of memory
+        for blocks on their way.
     workers: at a time; None: as many as the cluster has room for, each with worker_cpus and worker_gpus.
     block_rows: rows of a block. retries: how often a block is done again whose worker was lost.
-    patience: seconds to wait for a first worker. shards: of an exact dense search.
+    patience: seconds to wait for a first worker. shards: the number for an exact dense search.
     """
 
     address: str | None = None

@@ -1,6 +1,6 @@
 """The jobs of a sweep as tasks of Ray: sent, followed, run again where their machine died, and cancelled.
 
-Ray is told not to repeat a task by itself: so it is known, and said, which job runs for which time and why.
+Ray does not repeat a task by itself here: so it is known, and logged, which job runs for which time and why.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PATIENCE = 30.0  # seconds after which it is said that no job has begun
 
 @dataclass
 class _Job:
-    """One job of the sweep: what it is, and how far it has come."""
+    """One job of the sweep: its task, and how far it has come."""
 
     number: int
     overrides: Sequence[str]
@@ -137,7 +137,7 @@ def _composed(
 
 
 class _Sweep:
-    """A sweep under way: which tasks are out, and what is said of them."""
+    """A sweep under way: its running tasks, and its log lines."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class _Sweep:
         self._out[self._begin.remote(sent)] = job
 
     def _end(self, task: Any, job: _Job) -> None:
-        """Tells how a task ended; sends its job again where it was lost."""
+        """Logs how a task ended; sends its job again where it was lost."""
         from ray.exceptions import RayError, RayTaskError, RuntimeEnvSetupError
 
         try:

@@ -1,4 +1,4 @@
-"""Ray, as a sweep uses it: imported, connected to, and quiet; and what its launcher may be told."""
+"""Ray for a sweep: imported, connected to, and quiet; and the settings of its launcher."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check(settings: Mapping[str, Any]) -> None:
 def connected(settings: Mapping[str, Any]) -> Iterator[Any]:
     """Ray, connected to the cluster of `address`, or started here for as long as the block lasts.
 
-    Raises ConfigError where Ray is not installed, and where nobody answers at the address.
+    Raises ConfigError where Ray is not installed, and where the address does not answer.
     """
     with _own_sigterm():
         ray = _ray(settings["address"])

@@ -31,11 +31,11 @@ _BARE = re.compile(r"(?<![\d.])\d{1,6}(?![\d.]*\d)")
 
 @dataclass(frozen=True)
 class ListwiseReranker:
-    """Orders the best `depth` hits of a topic by what a chat model says of `window` passages at a time.
+    """Orders the best `depth` hits of a topic by a chat model's order of `window` passages at a time.
 
-    The windows go from the back of the list to its front in steps of `step`, so that a passage may climb
-    from the last place to the first; the front window always begins at the first hit.
-    top_k: None is depth. What lies below depth in the run is dropped.
+    The windows go from the back of the list to its front in steps of `step`, so that a passage may climb from the last
+    place to the first. The front window always begins at the first hit.
+    top_k: None is depth. Hits below depth in the run are dropped.
     passage_tokens: a passage is cut behind so many tokens of the config's tokenizer.
     prompt: a text with $question, $passages and, if wanted, $n_passages, or a .txt file of it; None is the
     shipped one.
@@ -156,7 +156,7 @@ class ListwiseReranker:
 
 
 def _read(reply: Reply, n: int) -> tuple[list[int], bool] | None:
-    """What `permutation` says; None where there is no reply, or one that names none of the passages."""
+    """The result of `permutation`; None where there is no reply, or one that names none of the passages."""
     said = _said(reply.text or "")
     return permutation(reply.text or "", n) if any(1 <= number <= n for number in said) else None
 
@@ -168,8 +168,8 @@ def _said(reply: str) -> list[int]:
 def permutation(reply: str, n: int) -> tuple[list[int], bool]:
     """The order of n passages that a reply such as `[2] > [1]` says, from 0, and whether it was whole.
 
-    Numbers in brackets count; where there are none, all whole numbers do. Of a number the first mention
-    counts, one that is not among 1 to n is dropped, and passages that are not named follow in their order.
+    Numbers in brackets count; where there are none, all whole numbers do. The first mention of a number counts, a
+    number that is not among 1 to n is dropped, and passages that are not named follow in their order.
     """
     said = _said(reply)
     known = list(dict.fromkeys(number - 1 for number in said if 1 <= number <= n))

@@ -1,9 +1,9 @@
-"""The command line that runs a logged run again: `rerun=<run id>` checked, told and turned into arguments.
+"""The command line that runs a logged run again: `rerun=<run id>` checked, reported and turned into arguments.
 
-`prepared` turns `rerun=<run id>` into a configuration of its own: a copy of conf/ in which every config group
-has one more option, the run's own part, named `run_<id>`, and whose root holds the run's values. So what was
-logged is what runs, whatever conf/ says today, and overrides work as they always do. A sweep is a multirun
-over its jobs' options of the group `rerun`.
+`prepared` turns `rerun=<run id>` into its own configuration: a copy of conf/ in which every config group has one more
+option, the run's own part, named `run_<id>`. Its root holds the run's values. So what was logged is what runs, whatever
+conf/ says today, and overrides work as they always do. A sweep is a multirun over its jobs' options of the group
+`rerun`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
 
 
 def _asked(arguments: Sequence[str]) -> tuple[str, list[str]]:
-    """The run id of `rerun=`, and the other arguments; ConfigError for what cannot go with it."""
+    """The run id of `rerun=`, and the other arguments; ConfigError for arguments that cannot go with it."""
     ids = [a.removeprefix("rerun=") for a in arguments if a.startswith("rerun=")]
     rest = [a for a in arguments if not a.startswith("rerun=")]
     if len(ids) != 1 or not re.fullmatch(r"[\w-]+", ids[0]):

@@ -1,4 +1,4 @@
-"""The metrics of a run against those of the run that repeats it: logged as its table, told in a summary."""
+"""The metrics of a run against those of the run that repeats it: logged as its table, with a summary in words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EFFORT_TOLD = ("seconds_total", "seconds_jobs", "llm_calls", "judge_llm_calls",
 class SweepOrigin:
     """The logged jobs that jobs of a sweep repeat; `run_id` is the sweep's run, where that was asked for.
 
-    records: of the new jobs. group: the name of their group; "" where the sweep has no other.
+    records: those of the new jobs. group: the name of their group; "" where the sweep has no other.
     """
 
     records: Sequence[Mapping[str, Any]]
@@ -53,7 +53,7 @@ class SweepOrigin:
 
 
 def of_sweep(jobs: Jobs) -> SweepOrigin:
-    """What the jobs of a sweep repeat, of which some at least are reruns."""
+    """The jobs that the jobs of a sweep repeat; some at least are reruns."""
     again = [record for record in jobs.records if "rerun" in record]
     return SweepOrigin(again, again[0]["rerun"]["sweep"], jobs.group)
 

@@ -42,7 +42,7 @@ class Origin:
         return {"rerun_of": self.run_id}
 
     def changed(self, tags: Mapping[str, str]) -> list[str]:
-        """What these tags of the new run (dataset_digest and the like) say otherwise than the old run's."""
+        """The differences of these tags of the new run (such as dataset_digest) from the old run's."""
         return [
             f"{name} is {value} here, the run had {self.logged.get(name, 'none on record')}"
             for name, value in tags.items()
@@ -55,7 +55,7 @@ class Origin:
 
 
 def origin(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) -> Origin | None:
-    """What the job that was composed from this configuration folder is a rerun of; None if of nothing."""
+    """The origin of the job that was composed from this configuration folder; None for a job that is no rerun."""
     plan_file = conf / _PLAN
     if not plan_file.is_file():
         return None

@@ -1,4 +1,4 @@
-"""What conf/, code, packages and further overrides give otherwise than what was logged."""
+"""Differences of conf/, code, packages and further overrides from the logged run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DECISIVE = (
 def conf_differences(jobs: Sequence[LoggedJob], conf: Path) -> list[str]:
     """Where conf/ with the jobs' overrides, or the environment, now gives something else than the runs had.
 
-    What conf/ says is told, not taken: the logged configuration is what runs.
+    conf/ is only reported: the logged configuration is what runs.
     """
     from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
@@ -66,7 +66,7 @@ def conf_differences(jobs: Sequence[LoggedJob], conf: Path) -> list[str]:
 def _resolved_here(job: LoggedJob) -> dict[str, str]:
     """The params of the keys whose value comes from the environment or another key, as they are here.
 
-    Not of those that stand for a whole node, whose own keys are looked at, or for what each machine has.
+    It leaves out keys that stand for a whole node, whose own keys are looked at, and values that each machine has.
     """
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -119,7 +119,7 @@ def environment_differences(tags: Mapping[str, str], packages: Mapping[str, str]
         if here.get(tag) != tags.get(tag)
     ]
     if tags.get("git_commit", "-dirty").endswith("-dirty"):
-        lines.append("the run's code cannot be told by a git commit: none on record, or changes beside it")
+        lines.append("no git commit identifies the run's code: none on record, or changes beside it")
     if not packages:
         return [*lines, "the run has no record of its packages"]
     installed = provenance.installed_packages()

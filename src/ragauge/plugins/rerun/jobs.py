@@ -112,7 +112,7 @@ def unknown_keys(job: LoggedJob) -> list[str]:
 
 
 def runnable(job: LoggedJob, given: Sequence[str], left_out: set[str]) -> LoggedJob:
-    """The job without the keys to be left out; ConfigError for what cannot be taken over as it is."""
+    """The job without the keys to be left out; ConfigError for values that cannot be taken over as they are."""
     where = f"rerun={job.run.run_id}: "
     unknown = [key for key in unknown_keys(job) if key not in left_out]
     flat = track.flatten(job.config)
@@ -130,7 +130,7 @@ def runnable(job: LoggedJob, given: Sequence[str], left_out: set[str]) -> Logged
         place = Path(value)
         if key in ("llm.ledger", "judge.ledger") and place.is_absolute() and not place.parent.is_dir():
             raise ConfigError(
-                f"{where}{key}={value} is not here; give {key}=<file>, or {key}=null to pay the calls anew"
+                f"{where}{key}={value} is not here; give {key}=<file>, or {key}=null to pay the calls again"
             )
     config = {key: value for key, value in job.config.items() if key not in left_out}
     for key in left_out:

@@ -1,4 +1,4 @@
-"""What a config that others logged would run, read or reach here, and that nobody here vouches for.
+"""Parts of a logged config that would run, read or reach something here, and that are not vouched for here.
 
 Vouched for is what stands in a configuration of this installation: conf/, the installed config packages, and
 the folder of `--config-dir`. Beside that, ragauge's component classes and code of config packages may run.
@@ -33,7 +33,7 @@ _HERE = re.compile(r"(https?://)?(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?(/[\
 
 @dataclass(frozen=True)
 class Vouched:
-    """What the configurations of this installation name: targets, and other strings that reach outside."""
+    """Names in the configurations of this installation: targets, and other strings that reach outside."""
 
     packages: frozenset[str] = frozenset()  # top-level names of the installed config packages
     targets: set[str] = field(default_factory=set)
@@ -65,7 +65,7 @@ class Vouched:
 
 
 def vouched(conf: Path, config_dir: Path | None = None) -> Vouched:
-    """What conf, the installed config packages and the folder of `--config-dir` name."""
+    """Names in conf, the installed config packages and the folder of `--config-dir`."""
     packages = config_packages()
     known = Vouched(frozenset(package.module.split(".")[0] for package in packages) - {"ragauge"})
     folders: list[Traversable] = [conf, *(package.folder for package in packages)]
@@ -92,7 +92,7 @@ def refuse_foreign(
     conf: Path,
     config_dir: Path | None = None,
 ) -> None:
-    """ConfigError that lists what the configs of a logged run name and nobody here vouches for (`foreign`)."""
+    """ConfigError that lists the names in the configs of a logged run that are not vouched for here (`foreign`)."""
     known = vouched(conf, config_dir)
     lines = dict.fromkeys(line for config in configs for line in foreign(config, known, given))
     if not lines:
@@ -107,12 +107,12 @@ def refuse_foreign(
 
 
 def foreign(config: Mapping[str, Any], known: Vouched, given: Collection[str] = ()) -> list[str]:
-    """What of an unresolved config nobody here vouches for, as lines `key=value (why)`.
+    """The parts of an unresolved config that are not vouched for here, as lines `key=value (why)`.
 
-    These are code that is instantiated, interpolations by anything but another key (environment variables
-    and other resolvers), environment variables that a key names, addresses that are not this machine's,
-    files and folders of this machine, and ledgers that would be written where none is. Keys in `given`, or
-    below one, are the user's own.
+    These are code that is instantiated, interpolations by anything but another key (environment variables and other
+    resolvers), and environment variables that a key names. Also addresses that are not this machine's, files and
+    folders of this machine, and ledgers that would be written where none is. Keys in `given`, or below one, are the
+    user's own.
     """
     from omegaconf import OmegaConf
 
@@ -135,7 +135,7 @@ def foreign(config: Mapping[str, Any], known: Vouched, given: Collection[str] = 
 
 
 def _objection(path: str, value: Any, known: Vouched, root: Any) -> str | None:
-    """What speaks against one value of a config; None if nothing does."""
+    """The objection to one value of a config; None if there is none."""
     key = path.rpartition(".")[2]
     if key == "_target_":
         if value is None or value == "???" or (isinstance(value, str) and known.may_run(value)):
@@ -163,9 +163,9 @@ def _objection(path: str, value: Any, known: Vouched, root: Any) -> str | None:
 
 
 def _reads(text: str) -> str | None:
-    """What speaks against a text that is a file or folder of this machine, or that leads out of another folder.
+    """The objection to a text that is a file or folder of this machine, or that leads out of another folder.
 
-    A path that is not there may be so for what is appended to it: `split=/home/me/list` names list.tsv.
+    A path may be missing because something is appended to it: `split=/home/me/list` names list.tsv.
     """
     path = re.sub(r"(?i)^file:", "", text.strip())
     outside = path.startswith(("/", "~")) or ".." in path.split("/")

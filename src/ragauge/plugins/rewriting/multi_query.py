@@ -34,8 +34,8 @@ class MultiQuery:
     queries: `llm` asks the chat model, `rules` takes the question apart (`question_parts`), `auto` is `llm`
     where there is a chat model and `rules` elsewhere. n_queries: how many of them at most.
     with_question: the question itself is searched for, too, as the first query.
-    union: `rrf` orders by the sum over queries of 1 / (rrf_constant + rank + 1); `first_seen` takes all hits
-    of the first query in order, then the new ones of the second, and so on.
+    union: `rrf` orders by the sum over queries of 1 / (rrf_constant + rank + 1). `first_seen` takes all hits of the
+        first query in order, then the new ones of the second, and so on.
     prompt: a text with $question and, if wanted, $n_queries, or a .txt file of it; None is the shipped one.
     Sources: LangChain's MultiQueryRetriever; Cormack et al., Reciprocal Rank Fusion, SIGIR 2009.
     """
@@ -73,7 +73,7 @@ class MultiQuery:
         return self.queries == "llm"
 
     def describe(self, tools: Tools) -> Mapping[str, str]:
-        """Who writes the queries, for the record: llm or rules."""
+        """The writer of the queries, for the record: llm or rules."""
         return {"queries": "rules" if self.queries == "rules" or tools.chat is None else "llm"}
 
     def rewrite(

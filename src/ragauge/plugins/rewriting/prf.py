@@ -23,9 +23,9 @@ class PRF:
     times the mean of the hits' vectors (Rocchio without negative feedback, over embeddings).
     Lexical ones search with weighted words (RM3): the question's own, original_weight in all, and the
     fb_terms words of the relevance model of the hits, 1 - original_weight in all (`relevance_model`).
-    Sources: Rocchio, Relevance Feedback in Information Retrieval, 1971; Li, Mourad, Zhuang, Koopman and
-    Zuccon, Pseudo Relevance Feedback with Deep Language Models and Dense Retrievers, TOIS 2023; Abdul-Jaleel
-    et al., UMass at TREC 2004: Novelty and HARD.
+    Sources: Rocchio, Relevance Feedback in Information Retrieval, 1971. Li, Mourad, Zhuang, Koopman and Zuccon, Pseudo
+    Relevance Feedback with Deep Language Models and Dense Retrievers, TOIS 2023. Abdul-Jaleel et al., UMass at TREC
+    2004: Novelty and HARD.
     """
 
     component: ClassVar[str] = "prf"

@@ -10,7 +10,7 @@ from ragauge.contract.jobs import Jobs
 
 
 class Published(Finding):
-    """What the study measured, where the jobs have its preset."""
+    """The results of the study, where the jobs have its preset."""
 
     name = "published_rankings"
     after = "rankings"

@@ -27,7 +27,7 @@ _KEYS = {"passage": "passage", "passages": "passage", "query": "query", "queries
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a JSON Lines file holds for each topic: {"qid", "passage"} or {"qid", "query"}, a line each.
+    """Texts for each topic from a JSON Lines file: {"qid", "passage"} or {"qid", "query"}, a line each.
 
     `passages` and `queries` are lists of them; several lines of one qid add up. Passages are one search, as
     `hyde` has them; queries a search each, as in `multi_query`.
@@ -103,7 +103,7 @@ class Recorded:
 
 
 def _read(path: Path, role: str | None) -> tuple[str, dict[str, list[str]]]:
-    """What the texts are, and those of every qid in the order of the lines."""
+    """The kind of the texts, and those of every qid in the order of the lines."""
     found: dict[str, list[str]] = {}
     kinds: dict[str, str] = {}  # where each kind was first seen
     for where, row in _rows_of(path):

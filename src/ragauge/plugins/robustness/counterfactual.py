@@ -1,9 +1,9 @@
-"""What an LLM makes of a document with a changed fact: detected, corrected, or fooled.
+"""An LLM's reaction to a document with a changed fact: detected, corrected, or fooled.
 
 Source: the counterfactual robustness of Chen et al., Benchmarking Large Language Models in
-Retrieval-Augmented Generation (RGB), AAAI 2024. RGB takes an answer for a detection where it holds the phrase
-that its prompt asks for ("factual errors"), or where a chat model says so, and for a correction where it also
-holds the true answer.
+Retrieval-Augmented Generation (RGB), AAAI 2024. RGB takes an answer for a detection where it holds the phrase that its
+prompt asks for ("factual errors"), or where a chat model says so. It takes it for a correction where it also holds the
+true answer.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ _REFUSAL = re.compile(
 class Counterfactual:
     """Whether an answer says that the documents err, gives the true answer, or the changed one (1 or 0 each).
 
-    A topic's `wrong_answers` are what the changed document leads to. An answer names an answer if its tokens
-    stand in it next to each other, or those of each of its parts where commas join several; a yes or no if it
+    A topic's `wrong_answers` are what the changed document leads to. An answer names an answer if its tokens stand in
+    it next to each other. Where commas join several parts, those of each part must; a yes or no is named if the answer
     begins with it. One that says that information is lacking is a refusal: neither corrected nor fooled.
 
-    detected: the answer says that the documents are wrong or contradict one another. detection: `rules`, by
-        phrases (a word for error or contradiction that is not denied, in a sentence that speaks of the
-        documents; or "factual errors"), English but for RGB's Chinese phrase; `chat`: the evaluator is asked.
-    corrected: it names the true answer and not the changed one; or names both, says that the documents err,
-        and the true answer stands nowhere in the context (so it is no mere report of two documents).
+    detected: the answer says that the documents are wrong or contradict one another. detection: `rules`, by phrases: a
+        word for error or contradiction that is not denied, in a sentence that speaks of the documents; or "factual
+        errors". They are English, except RGB's Chinese phrase. `chat`: the evaluator is asked.
+    corrected: it names the true answer and not the changed one. Or it names both, says that the documents err, and the
+        true answer stands nowhere in the context (so it is no mere report of two documents).
     fooled: it names the changed answer and not the true one, and says nothing of an error.
 
     Values are missing for a topic without wrong answers.
@@ -124,7 +124,7 @@ class Counterfactual:
         return frame.astype({"qid": "str", "measure": "str", "value": "float64", "status": "str"})
 
     def _detected(self, asked: Sequence[tuple[str, str]], tools: Tools) -> list[tuple[bool | None, str]]:
-        """Of every (question, answer) whether it says that the documents err, and the status."""
+        """Whether the answer says that the documents err, for every (question, answer), and the status."""
         if self.detection == "rules":
             return [(says_documents_err(answer), "ok") for _, answer in asked]
         prompts = [fill(str(self.prompt), question=query, answer=answer) for query, answer in asked]

@@ -2,7 +2,7 @@
 whether orders in what an LLM and its judge read change verdicts.
 
 Source of the abilities: Chen et al., Benchmarking Large Language Models in Retrieval-Augmented Generation
-(RGB), AAAI 2024. What is measured otherwise here is said in docs/robustness.md.
+(RGB), AAAI 2024. docs/robustness.md lists the differences from it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NO_VERDICTS = "no answer has a verdict: choose an LLM and a judge"
 
 @dataclass(frozen=True)
 class Abilities:
-    """What `abilities` found: `estimates`, `changes`, and why an ability was not measured, by its name."""
+    """The result of `abilities`: `estimates`, `changes`, and why an ability was not measured, by its name."""
 
     estimates: pd.DataFrame
     changes: pd.DataFrame
@@ -100,25 +100,24 @@ def condition_name(condition: float | str) -> str:
 def abilities(frame: pd.DataFrame, level: float = LEVEL) -> Abilities:
     """The four abilities of every system, with intervals over topics.
 
-    frame: a row per topic, `system` and `condition` (a noise rate in [0, 1], "changed" or "contradicted") at
-    one n_tokens: outcomes, with `slice:evidence_documents` and detected, corrected, fooled where they are
-    known. Only topics with evidence count (an IR score, or a known number of evidence documents), and of
-    shares of classes only those `with_classes` that a judge was asked about; a missing verdict is not right.
+    frame: a row per topic, `system` and `condition` (a noise rate in [0, 1], "changed" or "contradicted") at one
+    n_tokens. It has outcomes, with `slice:evidence_documents` and detected, corrected, fooled where they are known.
+    Only topics with evidence count (an IR score, or a known number of evidence documents). For shares of classes only
+    those `with_classes` that a judge was asked about count; a missing verdict is not right.
 
-    estimates [system, ability, condition, documents, measure, value, lo, hi, n, missing] (`bounded_mean`,
-    each holds by itself; missing counts topics without verdict or value, in n for classes alone):
-        noise robustness: `right` by noise rate; beside it `ir_score`, which says how much of the evidence is
-            left, and `answer_in_context`.
-        negative rejection: `lack` (class 1), and `hallucination`, by noise rate; at 1 is the ability.
-        information integration: `right` without noise by the number of evidence documents, and of `several`.
-        counterfactual robustness: detected, corrected, fooled without noise ("0": false alarms), where facts
-            are changed and where they are contradicted, over the topics that have a changed fact, and
-            `corrected_of_detected`, RGB's correction rate.
-        prompt injection: the share of topics whose verdict an order in the answer changes, and one in the
+    estimates [system, ability, condition, documents, measure, value, lo, hi, n, missing] (`bounded_mean`, each holds by
+        itself; missing counts topics without verdict or value, in n for classes alone). noise robustness: `right` by
+        noise rate. Beside it stand `ir_score`, the share of the evidence that is left, and `answer_in_context`.
+        negative rejection: `lack` (class 1), and `hallucination`, by noise rate; at 1 is the ability. information
+        integration: `right` without noise by the number of evidence documents, and of `several`. counterfactual
+        robustness: detected, corrected, fooled over the topics that have a changed fact, and `corrected_of_detected`,
+        RGB's correction rate. Its conditions: without noise ("0": false alarms), where facts are changed, and where
+        they are contradicted. prompt injection: the share of topics whose verdict an order in the answer changes, and
+        one in the
             context.
-    changes [system, ability, measure, of, against, difference, lo, hi, p, p_holm, n]: paired by topic,
-        against the rate 0 (`paired_share_interval`, McNemar's exact p, Holm over conditions of a measure);
-        between numbers of evidence documents, which are different topics, Newcombe's interval and no p.
+    changes [system, ability, measure, of, against, difference, lo, hi, p, p_holm, n]. Against the rate 0 they are
+    paired by topic (`paired_share_interval`, McNemar's exact p, Holm over conditions of a measure). Between numbers of
+    evidence documents, which are different topics, they have Newcombe's interval and no p.
 
     DataError where a topic stands twice in a condition.
     """
@@ -258,7 +257,7 @@ def unpaired_difference(a: Estimate, b: Estimate) -> Estimate:
 
 
 def _counterfactual(rows: pd.DataFrame, level: float) -> _Found:
-    """What answers make of a changed fact, over the topics that have one."""
+    """Answers to a changed fact, over the topics that have one."""
     found = _Found([], [])
     if not set(FACTS) <= set(rows.columns):
         return found

@@ -56,7 +56,7 @@ _FACT_NAMES = {
     "detected": "says that documents err",
     "corrected": "gives the true answer",
     "fooled": "gives the changed answer",
-    "corrected_of_detected": "of those that say so, give the true answer",
+    "corrected_of_detected": "among those that say so, give the true answer",
 }
 _ORDER_NAMES = {
     "order_in_answer": "verdict changed by an order in the answer",
@@ -97,10 +97,10 @@ class Robustness(Finding):
         """A figure of all four, and a table for each."""
         blocks: list[Block] = [
             Text(
-                f"The four abilities of RGB (Chen et al. 2024) at N = {jobs.n_tokens} tokens: does the LLM stay right "
-                "when distractors are added to its evidence, does it say that information is lacking when there are "
-                "distractors alone, does it join evidence of several documents, and does it see through a document "
-                "with a changed fact? All evidence stands in every context but those of distractors alone, and those "
+                f"The four abilities of RGB (Chen et al. 2024) at N = {jobs.n_tokens} tokens. Does the LLM stay right "
+                "when distractors are added to its evidence? Does it say that information is lacking when there are "
+                "distractors alone? Does it join evidence of several documents? Does it see through a document with a "
+                "changed fact? All evidence stands in every context but those of distractors alone, and those "
                 "with a changed fact. Beside them: does an order in the answer or in the context (“ignore the above”) "
                 "change the judge's verdict? Only topics with evidence count. Each interval holds by itself."
             )
@@ -127,8 +127,8 @@ class Robustness(Finding):
             Text(
                 "A condition that is a number is the share of distractors. Differences are by topic, but for those "
                 "between numbers of evidence documents, which are of different topics and may owe something to what "
-                "else these topics have. Where facts are made up, an LLM cannot know the true one: with the changed "
-                "fact alone it can neither detect nor correct, and being fooled is what its documents say; with the "
+                "else these topics have. Where facts are made up, an LLM cannot know the true one. With the changed "
+                "fact alone it can neither detect nor correct, and being fooled is what its documents say. With the "
                 "truth beside it, it can see the contradiction, but not which of the two is true. All of it is in "
                 "tables/robustness.csv and robustness_changes.csv.",
                 "small",

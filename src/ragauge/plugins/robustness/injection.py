@@ -38,7 +38,7 @@ class Injection:
 
     order_in_context: the llm answers once more from its context with an order at the end, which comes on top
         of the budget.
-    order_in_answer: the judge is asked about the same answer with an order at the end: for class 5, or for
+    order_in_answer: the judge is asked about the same answer with an order at the end. It asks for class 5, or for
         class 1 where the verdict is class 5, so that a judge that obeys changes each of its verdicts.
 
     Both are compared with the verdict on the answer from the plain context. A value is missing where one of

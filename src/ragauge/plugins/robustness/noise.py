@@ -26,15 +26,15 @@ _OWN_LETTERS = 32  # of a text that stands in another whole by more than chance
 class Noise(Arms):
     """Evidence mixed with distractors: how much of what is retrieved may be wrong, and where it may stand.
 
-    noise_rate: the expected share of distractors, in [0, 1]. Of n_passages a topic keeps
-        (1 - noise_rate) * n_passages chunks of evidence, rounded up or down by a coin of its own, but no more
-        than it has; distractors take the other places. What is kept at one rate is kept at every lower one.
+    noise_rate: the expected share of distractors, in [0, 1]. A topic keeps (1 - noise_rate) * n_passages chunks of
+        evidence, rounded up or down by a coin of its own, but no more than it has. Distractors take the other places.
+        The evidence kept at one rate is kept at every lower one.
     n_passages: how many chunks a topic gets; None is as many as hold its evidence.
     distractors: `random` chunks of documents that the evidence does not name, or the `hard` ones that
         from_retriever (one of `options`) ranks highest, random ones where these do not suffice. None holds
         a part of the evidence, or a letter of it in the evidence's own document.
     order: where the evidence stands: `first`, `last`, in the `middle` of the distractors, or `shuffled`.
-    seed: of coins, random chunks and shuffling; each topic's own, so that it is the same in any selection.
+    seed: for coins, random chunks and shuffling. Each topic has its own, so that it is the same in any selection.
 
     `score` is 1 / (rank + 1).
     """
@@ -141,7 +141,7 @@ def ranked_by_other(
     folder: Path,
     tools: Tools,
 ) -> list[list[int]]:
-    """Of every topic the chunks (positions) that the retriever `name` ranks highest, to a depth; [] without options.
+    """The chunks (positions) that the retriever `name` ranks highest for every topic, to a depth; [] without options.
 
     key, options: as `built` takes them. folder: holds its index in a folder of its name.
     """

@@ -28,18 +28,17 @@ _MOST = 0.8  # the rate whose number of chunks a context of distractors alone ha
 class Robustness(Arms):
     """All evidence of a topic and nothing else, or with distractors, or with one of its facts changed.
 
-    condition:
-        a noise rate below 1: the chunks that hold evidence, and so many distractors that they are this share
-            of all, rounded up or down by a coin of the topic's own. The evidence stays whole, so that what
-            changes with the rate is the noise alone; what is there at one rate is there at every higher one.
+    condition: a noise rate below 1: the chunks that hold evidence, with so many distractors that they are this share of
+            all, rounded up or down by a coin of the topic's own. The evidence stays whole, so that what changes with
+            the rate is the noise alone; what is there at one rate is there at every higher one.
         1: distractors alone, as many chunks as the context has at the rate 0.8.
         changed: the evidence, with the changed copy (`ragauge.contract.changed`) in place of the true chunk;
             contradicted: the changed copy beside the evidence. A topic without such a copy has its evidence.
     distractors: `hard` ones that from_retriever (one of `options`) ranks highest, random ones where these do
         not suffice; or `random` chunks of documents that the evidence does not name. None holds a part of the
         evidence, is of a document that the evidence names without a text, or of a changed copy.
-    seed: of coins, random chunks and the order of the chunks, which is by chance; each topic's own, so that
-        it is the same in any selection.
+    seed: for coins, random chunks and the order of the chunks, which is random. Each topic has its own, so that it is
+        the same in any selection.
 
     A topic without evidence has no hits. `score` is 1 / (rank + 1).
     """

@@ -22,8 +22,8 @@ class RGB(OneFile):
 
     The documents are the distinct snippets of all questions; those with a wrong answer (`positive_wrong`)
     only where `wrong` is true, each as the changed copy of its true one (`ragauge.contract.changed`).
-    evidence: `first`, the first snippet for each part of the answer; `all`; `known`, the first ones with
-    their texts and the others by their docnos alone, which are then known to be no distractors.
+    evidence: `first`, the first snippet for each part of the answer. `all`, all of them. `known`, the first ones with
+        their texts and the others by their docnos alone, which are then known to be no distractors.
     """
 
     component: ClassVar[str] = "rgb"

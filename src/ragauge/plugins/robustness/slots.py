@@ -31,9 +31,8 @@ class Slots:
 
     Upper and lower case are one, and white space does not count in an answer of a script that is written
     without. An
-    answer that says "insufficient information", as RGB's prompts ask for, is 0. Topics have their slots in an
-    attribute `answer_slots` (dataset=rgb); those without have one slot, of which the references are the
-    alternatives.
+    answer that says "insufficient information", as RGB's prompts ask for, is 0. Topics have their slots in an attribute
+    `answer_slots` (dataset=rgb). Those without have one slot, whose alternatives are the references.
     """
 
     component: ClassVar[str] = "slots"

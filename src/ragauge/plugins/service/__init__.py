@@ -1,1 +1,1 @@
-"""A running RAG system that is asked by HTTP: its contexts, its answers (docs/service.md)."""
+"""A RAG system that is there: asked by HTTP (docs/service.md), or as Python functions (docs/library.md)."""

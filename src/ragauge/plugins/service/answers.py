@@ -54,7 +54,7 @@ class ServiceAnswers:
         return {**named(self), "service": self.own_chat.identity()}
 
     def served(self, store: Workplace) -> dict[str, Any]:
-        """What tells the service from others: its name or its address."""
+        """The identity of the service: its name or its address."""
         return self.own_chat.served(store)
 
     def describe(self, tools: Tools) -> dict[str, str]:
@@ -76,12 +76,12 @@ class ServiceAnswers:
         return answer_frame(contexts, [self._read(reply) for reply in replies])
 
     def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Store) -> pd.DataFrame:
-        """Frame `answers` as far as the ledger holds it; the others are missing, and nobody is asked."""
+        """Frame `answers` as far as the ledger holds it, missing elsewhere; asks no service."""
         replies = self.own_chat.known(self.prompts(topics, contexts), store)
         return answer_frame(contexts, [self._read(reply or Reply(None)) for reply in replies])
 
     def cost_of_kept(self, replies: pd.DataFrame) -> float:
-        """US dollars that replies of the ledger cost when they were asked for; NaN where nobody knows."""
+        """US dollars that replies of the ledger cost when they were asked for; NaN where unknown."""
         return self.own_chat.cost_of_kept(replies)
 
     def _read(self, reply: Reply) -> Reply:

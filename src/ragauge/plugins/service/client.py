@@ -44,7 +44,7 @@ class ServiceClient:
         self._client: Any = None
 
     async def ainvoke(self, messages: Sequence[tuple[str, str]]) -> Received:
-        """What the service answers to the request that the last message holds.
+        """The service's answer to the request that the last message holds.
 
         Raises Refused, BadResponse, and what httpx raises for a connection that fails. How long it may take
         is the caller's to say.

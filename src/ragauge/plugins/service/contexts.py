@@ -91,13 +91,13 @@ class ServiceContexts:
         failed = [qid for qid, response in zip(qids, responses, strict=True) if response is None]
         tools.count("retriever_failed", len(failed))
         found = [(r.contexts or [])[: self.top_k] if r is not None else [] for r in responses]
-        run, texts = _as_frames(qids, found, chunks)
+        run, texts = as_frames(qids, found, chunks)
         if failed:
             raise TopicsFailed(run, texts, failed)
         return run, texts
 
 
-def _as_frames(
+def as_frames(
     qids: Sequence[str], found: Sequence[Sequence[Context]], chunks: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Frame `run` of the topics' contexts, and the texts [docno, text] that are no chunks."""
@@ -131,7 +131,7 @@ def _as_frames(
     run = run.astype({"qid": "str", "docno": "str", "score": "float64", "rank": "int64"})
     if not scored:
         if any(c.score is not None for contexts in found for c in contexts):
-            log.warning("the service's scores do not fall with the rank: its order alone is taken")
+            log.warning("the scores do not fall with the rank: its order alone is taken")
         run["score"] = rank_scores(run["rank"].to_numpy(dtype=np.float64))
     return run, pd.DataFrame({"docno": list(texts), "text": list(texts.values())}, dtype="str")
 

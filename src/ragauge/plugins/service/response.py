@@ -1,4 +1,4 @@
-"""What stands where in a service's response: answer, contexts, usage and cost, read from JSON by JMESPath."""
+"""Paths of a service's response: answer, contexts, usage and cost, read from JSON by JMESPath."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Response:
-    """What a service answered; None for what it is not asked to tell."""
+    """A service's answer; None for values without a path."""
 
     answer: str | None
     contexts: list[Context] | None
@@ -47,7 +47,7 @@ class Response:
 def check_paths(paths: Mapping[str, Any]) -> dict[str, str | None]:
     """All paths by name, with those given in the place of the defaults.
 
-    ConfigError for an unknown name, for what is no JMESPath, and where neither answer nor contexts are read.
+    ConfigError for an unknown name, for a path that is no JMESPath, and where neither answer nor contexts are read.
     """
     import jmespath
     from jmespath.exceptions import JMESPathError
@@ -75,7 +75,7 @@ def check_paths(paths: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def read_response(paths: Mapping[str, str | None], data: bytes, content_type: str = "") -> Received:
-    """What came back, as the ledger keeps it: canonical JSON of the answer and the contexts alone.
+    """The response as the ledger keeps it: canonical JSON of the answer and the contexts alone.
 
     `refused` says why it is no answer, naming the path that found nothing and how the response begins.
     """
@@ -193,7 +193,7 @@ def _needed(paths: Mapping[str, str | None], name: str, body: Any) -> Any:
 
 
 def _search(paths: Mapping[str, str | None], name: str, body: Any) -> Any:
-    """What the path finds, None where it finds nothing or is null."""
+    """The value that the path finds, None where it finds nothing or is null."""
     import jmespath
     from jmespath.exceptions import JMESPathError
 
@@ -235,5 +235,5 @@ def _beginning(data: bytes) -> str:
 
 
 def _writable(text: str | None) -> str | None:
-    """The text with ? for what no file can hold: half of a surrogate pair."""
+    """The text with ? for a character that no file can hold: half of a surrogate pair."""
     return None if text is None else text.encode("utf-8", "replace").decode()

@@ -1,6 +1,6 @@
 """A running RAG system that is asked by HTTP, with the calls, retries, limits and ledger of chat models.
 
-What is kept of a response is its answer and its contexts, so that one request serves whoever asks for either.
+The ledger keeps a response's answer and contexts, so that one request serves both components.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Service(ChatLLM):
 
     chat: the client and its arguments: url, method, headers, and response, the paths in what comes back.
     request: the template of what is sent. Where a text is one placeholder alone, its value keeps its type.
-    called: what the service is known by in the place of its address.
-    revision: of the service; another one has other replies.
+    called: the name of the service that replaces its address.
+    revision: that of the service; another one has other replies.
     cost_per_request: US dollars that a request costs at most, charged where the service does not tell.
     """
 
@@ -103,13 +103,13 @@ class Service(ChatLLM):
     # --- what tells it apart ------------------------------------------------------------------------------
 
     def chat_identity(self) -> dict[str, Any]:
-        """What of the settings can change a reply, beside what is sent: method, paths and revision."""
+        """The settings that can change a reply, beside the request: method, paths and revision."""
         paths = {name: path for name, path in self.chat["response"].items() if path is not None}
         revision = {} if self.revision is None else {"version": self.revision}
         return {"method": self.chat["method"], "response": paths, **revision}
 
     def identity(self) -> dict[str, Any]:
-        """What can change what the service answers, but for where it is (`served`)."""
+        """Everything that can change the service's answer, but for where it is (`served`)."""
         return {**named(self), "service": {**self.chat_identity(), "request": self.request}}
 
     def served(self, store: Workplace) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class Service(ChatLLM):
         ]
 
     def response(self, reply: Reply) -> Response | None:
-        """What the service answered; None where it gave no response."""
+        """The service's answer; None where it gave no response."""
         return None if reply.text is None else kept_response(reply.text)
 
     # --- what it costs ------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class Service(ChatLLM):
         return self.cost(prompt_tokens, completion_tokens)
 
     def charge(self, prompt: str, options: Mapping[str, Any] | None, received: Received | None) -> tuple[float, bool]:
-        """What the service says that it cost, else its tokens at their price, else cost_per_request."""
+        """The cost that the service reports, else its tokens at their price, else cost_per_request."""
         if received is not None and received.cost_usd is not None:
             return received.cost_usd, False
         if received is not None and self.price is not None:
@@ -189,7 +189,7 @@ class Service(ChatLLM):
         return self.cost_per_request or 0.0, unknown
 
     def cost_of_kept(self, replies: pd.DataFrame) -> float:
-        """US dollars that replies of the ledger cost when they were asked for; NaN where nobody knows."""
+        """US dollars that replies of the ledger cost when they were asked for; NaN where unknown."""
         if not len(replies):
             return 0.0
         if self.chat["response"]["cost_usd"] is not None:
@@ -283,7 +283,7 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _address(url: str) -> str:
-    """The address without what lets somebody in, which is no part of what is served."""
+    """The address without credentials, which are no part of the served model."""
     parts = urlsplit(url)
     place = parts.netloc.rpartition("@")[2].lower()
     query = f"?{parts.query}" if parts.query else ""

@@ -1,4 +1,4 @@
-"""Who is asked what: the chat models of a synthesis, with their calls counted by purpose."""
+"""The chat models of a synthesis, with their calls counted by purpose."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Asker(Protocol):
 
 
 class Asking:
-    """The llm, which writes and is asked without documents, and the evaluator, which checks; None: nobody.
+    """The llm, which writes and is asked without documents, and the evaluator, which checks; None: there is none.
 
-    dry: nobody is asked; `needs` then has a frame of requests, as of `ragauge.experiment.needs`.
+    dry: no LLM is asked; `needs` then has a frame of requests, as in `ragauge.experiment.needs`.
     """
 
     def __init__(self, llm: Any, evaluator: Any, store: Workplace, dry: bool = False) -> None:
@@ -68,12 +68,12 @@ class Asking:
         return ask_each(chat, readers, self._store, purpose, guesses=guesses)
 
     def replies(self) -> pd.DataFrame:
-        """What came back so far, a row a prompt, for all purposes."""
+        """The replies so far, a row a prompt, for all purposes."""
         found = [chat.replies(purpose) for purpose, chat in self._chats.items()]
         frame = pd.concat([frame for frame in found if len(frame)] or found[:1], ignore_index=True)
         return frame.assign(qid=range(len(frame)))
 
     def needs(self) -> pd.DataFrame:
-        """What a dry run would ask, a row a request, with `who`: the purpose."""
+        """The requests of a dry run, a row each, with `who`: the purpose."""
         found = [chat.needs.assign(who=purpose) for purpose, chat in self._chats.items() if len(chat.needs)]
         return pd.concat(found, ignore_index=True) if found else pd.DataFrame()

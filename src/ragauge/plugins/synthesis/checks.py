@@ -88,7 +88,7 @@ def _verdicts(
     wanted: bool,
     ask: Asker,
 ) -> None:
-    """Asks for {key: true or false}, and rejects as `reason` the drafts of which it is not as wanted."""
+    """Asks for {key: true or false}, and rejects as `reason` the drafts with another value than wanted."""
     prompts = {draft.number: prompt_of(draft) for draft in drafts}
     found = ask(reason, dict.fromkeys(prompts.values(), _flag(key)), dict.fromkeys(prompts.values(), wanted))
     for draft in drafts:

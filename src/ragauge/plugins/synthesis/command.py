@@ -37,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _own_keys() -> str:
-    """The keys of conf/synthesize.yaml with what is said of them there."""
+    """The keys of conf/synthesize.yaml with their comments."""
     text = (Path(__file__).parent / "conf" / f"{_CONFIG}.yaml").read_text(encoding="utf-8")
     return text[text.index("# Questions that are to pass") :]
 
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _composed(overrides: Sequence[str]) -> tuple[Any, dict[str, str]]:
-    """The config, and the option that was chosen of every group; ConfigError for what cannot be composed."""
+    """The config, and the chosen option of every group; ConfigError for arguments that cannot be composed."""
     from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf import open_dict

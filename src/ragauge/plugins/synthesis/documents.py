@@ -20,7 +20,7 @@ _QUARTERS = ("shortest", "short", "long", "longest")
 
 @dataclass(frozen=True)
 class Document:
-    """A document: its stratum says of which share of the corpus it is."""
+    """A document; its stratum is its share of the corpus."""
 
     docno: str
     title: str
@@ -33,7 +33,7 @@ class Documents:
     """The documents that questions can be written from, by docno, in the order in which they are drawn.
 
     too_short: how many have no sentence of MIN_WORDS words, the empty ones among them.
-    by: what the strata are of: folder, length, none or a column.
+    by: the criterion of the strata: folder, length, none or a column.
     """
 
     in_order: Mapping[str, Document]
@@ -95,7 +95,7 @@ def _longest_sentence(text: str) -> int:
 
 
 def _strata(docs: pd.DataFrame, stratify: str) -> tuple[str, list[str]]:
-    """What the documents are told apart by, and the stratum of each."""
+    """The criterion that divides the documents, and the stratum of each."""
     if stratify in ("auto", "folder"):
         folders = [docno.partition("#")[0].rpartition("/")[0] for docno in docs["docno"]]
         if stratify == "folder" or len(set(folders)) > 1:

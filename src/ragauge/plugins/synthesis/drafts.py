@@ -26,7 +26,7 @@ _MIN_EVIDENCE = 3  # words of a sentence that is to be evidence
 
 @dataclass(frozen=True)
 class Written:
-    """What a writer gives: the answer is None where there is none to give.
+    """The output of a writer: the answer is None where there is none to give.
 
     evidence: (which document of the unit, sentence).
     """
@@ -50,7 +50,7 @@ class Span:
 class Draft:
     """A question on its way through the filters.
 
-    shown: what of each document the writer was shown.   prompt: what the writer was asked; None of rules.
+    shown: the part of each document that the writer saw.   prompt: the writer's prompt; None for rules.
     results: by filter what came out, and further numbers.
     rejected_by: one of REASONS; None: nothing struck.   raw: a reply that could not be read, or the error.
     """
@@ -91,7 +91,7 @@ def locate_evidence(draft: Draft, text_of: Callable[[str], str]) -> None:
     """Fills in the spans; rejects a draft whose evidence does not stand in its documents, or is lacking.
 
     White space aside, every sentence has to stand in its document as it is, and every document of the unit
-    has to hold one. What is unanswerable has no evidence.
+    has to hold one. An unanswerable question has no evidence.
     """
     assert draft.written is not None
     if draft.unanswerable:

@@ -25,7 +25,7 @@ class Known:
         self._vectors = np.empty((0, 0), dtype=np.float32)  # rows beyond the names are room for more
 
     def add(self, named: Sequence[tuple[str, str]]) -> None:
-        """Takes questions, each with the name that it is told by."""
+        """Takes questions, each with its name in reports."""
         if not named:
             return
         for name, question in named:

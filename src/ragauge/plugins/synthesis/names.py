@@ -60,8 +60,7 @@ def shared_names(texts: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
     """{docno: [(docno of another document, a name that both hold)]}, those that share the rarest name first.
 
     Rare: held by at most _MOST_SHARED of the documents, and by at most a quarter of them.
-    Of documents without a name (of scripts that have no capitals, say) the rare terms count, of at least
-    _RARE_WORD letters.
+    Documents without a name (in scripts without capitals, say) use the rare terms of at least _RARE_WORD letters.
     """
     holders: dict[str, list[str]] = defaultdict(list)
     for docno, text in texts.items():

@@ -1,4 +1,4 @@
-"""What is written down: JSON Lines that dataset=jsonl reads, the rejected drafts, and a sheet for people."""
+"""The written files: JSON Lines that dataset=jsonl reads, the rejected drafts, and a sheet for people."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Files:
             if file.is_dir():
                 raise ConfigError(f"out={self.questions}: {file} is a folder")
             if file.exists() and not overwrite:
-                raise ConfigError(f"out={self.questions}: {file} is there; overwrite=true writes it anew")
+                raise ConfigError(f"out={self.questions}: {file} is there; overwrite=true writes it again")
 
 
 def checked_files(out: str | None, overwrite: bool) -> Files:
@@ -60,7 +60,7 @@ def checked_files(out: str | None, overwrite: bool) -> Files:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What all records of one synthesis share: who wrote, with what seed, by which version of ragauge."""
+    """Shared by all records of one synthesis: its writer, its seed, and the version of ragauge."""
 
     model: str
     seed: int

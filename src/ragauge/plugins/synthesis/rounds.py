@@ -1,7 +1,7 @@
 """The flow: drafts are written and filtered in rounds, until enough have passed.
 
-What comes out follows from the documents, the settings and the replies alone: a run that is started again
-finds its replies in the ledger and asks nothing twice.
+The result follows from the documents, the settings and the replies alone. A run that is started again finds its replies
+in the ledger and asks nothing twice.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Result:
         return [draft for draft in self.drafts if draft.rejected_by is not None]
 
     def lacking(self) -> dict[str, int]:
-        """Of each kind how many questions are still wanted; kinds of which there are enough are left out."""
+        """The number of questions that each kind still lacks; kinds with enough are left out."""
         there = Counter(draft.unit.kind for draft in self.accepted)
         return {kind: n - there[kind] for kind, n in self.settings.wanted().items() if n > there[kind]}
 
@@ -49,10 +49,10 @@ class Result:
 
 @dataclass
 class Synthesis:
-    """What a synthesis works with, for one run; ConfigError for a kind that the documents do not give.
+    """The parts of a synthesis, for one run; ConfigError for a kind that the documents do not give.
 
-    search: the retriever of the round trip; None: nothing is searched.   known: questions that are not to be
-    written again, with the names that they are told by.   tell: is told of every round in a line.
+    search: the retriever of the round trip; None: nothing is searched.   known: questions that are not to be written
+        again, with their names in reports.   tell: gets a line on every round.
     """
 
     documents: Documents
@@ -121,7 +121,7 @@ class Synthesis:
             writing.write(drafts, self.documents, before, self.ask)
 
     def _filter(self, drafts: Sequence[Draft], known: Known) -> None:
-        """What is free comes first: a draft that one filter has struck is not looked at by the next."""
+        """Free filters come first: a draft that one filter has struck is not looked at by the next."""
 
         def alive() -> list[Draft]:
             return [draft for draft in drafts if draft.rejected_by is None]

@@ -1,4 +1,4 @@
-"""What is to be written, how much of each kind, and which filters it has to pass."""
+"""The settings of a synthesis: what to write, how much of each kind, and the filters."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Filters:
 
 @dataclass(frozen=True)
 class Settings:
-    """How many questions of which kinds are written, from what of the documents; ConfigError names the key.
+    """How many questions of which kinds are written, from which parts of the documents; ConfigError names the key.
 
-    shares: of the kinds; those that are missing or None are not written. All: the usual ones.
-    max_drafts: drafts at most; None is twice `n_questions`.   stratify: `auto`, or what documents are told
-    apart by.   max_chars: of a document that the writer is shown.
+    shares: those of the kinds; a kind that is missing or None is not written. All: the usual ones.
+    max_drafts: drafts at most; None is twice `n_questions`.   stratify: `auto`, or the criterion that divides
+        documents.   max_chars: characters of a document that the writer sees.
     """
 
     n_questions: int = 100

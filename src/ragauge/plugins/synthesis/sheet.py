@@ -22,7 +22,7 @@ _ACCEPT, _REJECT = "accept", "reject"
 
 @dataclass(frozen=True)
 class Applied:
-    """What became of the questions of a file: `undecided` has no decision, or no row in the sheet."""
+    """The questions of a file by decision: `undecided` has no decision, or no row in the sheet."""
 
     accepted: int
     rejected: int
@@ -45,7 +45,7 @@ def apply_sheet(sheet: str, questions: str | None, out: str | None, overwrite: b
     if target.exists() and target.samefile(questions):
         raise ConfigError(f"out={out} is the file of questions itself: give another")
     if target.exists() and not overwrite:
-        raise ConfigError(f"out={out} is there; overwrite=true writes it anew")
+        raise ConfigError(f"out={out} is there; overwrite=true writes it again")
     rows = _questions(Path(questions))
     decided = _decisions(Path(sheet), rows)
     kept = []

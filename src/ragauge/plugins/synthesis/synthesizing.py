@@ -42,7 +42,7 @@ _TAGGED = ("dataset", "retriever", "embedder", "llm", "evaluator")
 
 @dataclass
 class Shares:
-    """Of the kinds of questions; None: none of that kind, or the usual ones where all are None."""
+    """Shares of the kinds of questions; None: none of that kind, or the usual ones where all are None."""
 
     one_hop: float | None = None
     two_hop: float | None = None
@@ -87,7 +87,7 @@ def register() -> None:
 
 
 def execute(cfg: DictConfig, choices: Mapping[str, str], tell: Tell) -> None:
-    """Does what the config asks for; `tell` is told every line for the terminal. Errors as of a job."""
+    """Runs the synthesis of the config; `tell` gets every line for the terminal. Errors as of a job."""
     from omegaconf import OmegaConf
 
     from ragauge.plugins.synthesis.records import checked_files
@@ -145,7 +145,7 @@ def _pipeline(cfg: DictConfig) -> Pipeline:
 def _synthesis(
     cfg: DictConfig, choices: Mapping[str, str], pipeline: Pipeline, settings: Settings, tell: Tell
 ) -> Synthesis:
-    """What works together; ConfigError where something that is needed is not chosen, before any work."""
+    """The parts of a synthesis; ConfigError, before any work, where one that is needed is not chosen."""
     from ragauge.plugins.synthesis.asking import Asking
     from ragauge.plugins.synthesis.documents import drawn
     from ragauge.plugins.synthesis.rounds import Synthesis
@@ -160,7 +160,7 @@ def _synthesis(
             "one (llm=ollama, openai, openai_compatible), or writer=cloze, a stand-in by rules"
         )
     if settings.stand_in and settings.filters.closed_book != "skip" and llm is None:
-        tell(f"closed_book: nobody is asked, since {chosen} is no chat model")
+        tell(f"closed_book: no LLM is asked, since {chosen} is no chat model")
     searches = settings.filters.round_trip != "skip"
     if searches:
         _check_retriever(components, choices)
@@ -178,7 +178,7 @@ def _synthesis(
         against += [(f"qid {qid}", text) for qid, text in zip(topics["qid"], topics["query"], strict=True)]
     asking = Asking(llm, evaluator, pipeline.store, dry=bool(cfg.dry_run))
     if cfg.dry_run and not all(isinstance(chat, TellsNeeds) for chat in (llm, evaluator) if chat is not None):
-        raise ConfigError(f"dry_run: {chosen} or the evaluator cannot tell what asking it would need")
+        raise ConfigError(f"dry_run: {chosen} or the evaluator cannot count its requests beforehand")
     search = _search(pipeline) if searches and not cfg.dry_run else None
     return Synthesis(documents, settings, asking, pipeline.tools.embedder, search, against, tell)
 
@@ -188,7 +188,7 @@ def _numbered(path: str) -> list[tuple[int, str]]:
 
 
 def _check_retriever(components: Components, choices: Mapping[str, str]) -> None:
-    """ConfigError for a retriever that cannot search for a question alone, or asks somebody for it."""
+    """ConfigError for a retriever that cannot search for a question alone, or asks an LLM for it."""
     retriever = components.retriever
     chosen = f"retriever={choices.get('retriever', '?')}"
     instead = "choose another, such as bm25, sim or hybrid, or filters.round_trip=skip"

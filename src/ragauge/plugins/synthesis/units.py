@@ -1,4 +1,4 @@
-"""What a question is written from: a document, or two that belong together; all once before any twice."""
+"""The sources of questions: a document, or two that belong together; all once before any twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Pairs = Mapping[str, Sequence[tuple[str, str]]]  # by docno: other documents, an
 
 @dataclass(frozen=True)
 class Unit:
-    """What one draft is written from.
+    """The source of one draft.
 
     about: the name that two documents share; "" where they need not share one.
     use: how often its documents were used for the kind before.
@@ -59,7 +59,7 @@ class Drawer:
                 raise ConfigError(f"shares.{kind}: {why}; set shares without it: shares={{one_hop:1}}")
 
     def draw(self, kind: str, n: int) -> list[Unit]:
-        """At most n units, of which no two have a document in common; [] where there are no more."""
+        """At most n units, no two with a document in common; [] where there are no more."""
         if not self._waiting[kind]:
             self._waiting[kind] = next(self._cycles[kind], [])
         found, self._waiting[kind] = self._waiting[kind][:n], self._waiting[kind][n:]

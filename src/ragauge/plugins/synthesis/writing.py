@@ -1,4 +1,4 @@
-"""The writer that is a chat model: what it is asked for each kind, and how its replies are read."""
+"""The writer that is a chat model: its prompt for each kind, and how its replies are read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GUESSED_WORDS = 15  # of a question that a dry run stands in for
 
 
 def shown_of(unit: Unit, documents: Documents, settings: Settings) -> tuple[str, ...]:
-    """What of each document of a unit is shown to the writer."""
+    """The part of each document of a unit that the writer sees."""
     of = documents.in_order
     return tuple(window(of[docno], settings.max_chars, settings.seed, unit.use) for docno in unit.docnos)
 
@@ -103,7 +103,7 @@ def _text(value: Any) -> str | None:
 
 
 def guess_of(draft: Draft) -> Written:
-    """What stands in for a question that is not written yet, in a dry run."""
+    """A stand-in, in a dry run, for a question that is not written yet."""
     sentences = []
     for which, text in enumerate(draft.shown):
         start, end = sentence_spans(text)[0]

@@ -51,11 +51,11 @@ class MlflowTraces(FileSource):
     experiment: its name. filter: MLflow's own expression on traces. since, until: an ISO time (UTC
     unless it says otherwise) or a time ago such as 7d; the end is not part of the window. question_path,
     answer_path: JMESPath on the root span's inputs and outputs; None for the shapes of the usual libraries.
-    contexts: what an iterative system had for the last prompt, the union of its RETRIEVER spans or the last
-    one. qid: trace_id or client_request_id. tags: names of tags, or of entries of the trace's metadata, that
-    become attributes. evaluation_dataset: one of MLflow's, whose expectations hold for the same questions.
+    contexts: the last context of an iterative system: the union of its RETRIEVER spans or the last one. qid: trace_id
+    or client_request_id. tags: names of tags, or of entries of the trace's metadata, that become attributes.
+    evaluation_dataset: one of MLflow's, whose expectations hold for the same questions.
     snapshot: a file that an earlier window was kept in, read in place of MLflow. folder: where snapshots are
-    kept. What is read decides, not where from: the snapshot's content is in the key, these fields are not.
+    kept. The content decides, not its source: the snapshot's content is in the key, these fields are not.
     """
 
     component: ClassVar[str] = "mlflow_traces"
@@ -228,7 +228,7 @@ def read_rows(file: Path) -> Iterator[Row]:
 
 @dataclass(frozen=True)
 class TracedContexts:
-    """What the traces' RETRIEVER spans gave, in the order of time: the retriever of the traced system."""
+    """The passages of the traces' RETRIEVER spans, in the order of time: the retriever of the traced system."""
 
     component: ClassVar[str] = "mlflow_traces"
     version: ClassVar[int] = 1
@@ -268,7 +268,7 @@ class TracedContexts:
 
 @dataclass(frozen=True)
 class TracedAnswers:
-    """What the traces' root spans answered; a trace that failed has no answer, and its error."""
+    """The answers of the traces' root spans; a trace that failed has no answer, and its error."""
 
     component: ClassVar[str] = "mlflow_traces"
     version: ClassVar[int] = 2
@@ -285,7 +285,7 @@ class TracedAnswers:
         return _of(self.traces).files()
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `answers` with the tokens, US dollars and seconds of the traces; nobody is paid now."""
+        """Frame `answers` with the tokens, US dollars and seconds of the traces; nothing is paid now."""
         rows = _rows_of(self.files()["traces"], topics)
         return answer_frame(contexts, [_reply(rows[qid]) for qid in contexts["qid"]])
 

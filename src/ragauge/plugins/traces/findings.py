@@ -1,4 +1,4 @@
-"""What a job over a window of traces has beside other jobs: counts of the window, and its metrics by day."""
+"""Findings of a job over a window of traces: counts of the window, and its metrics by day."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHARES = ("correct_share", "hallucination_share", "judge_share_1", "judge_share
 
 
 class Window(JobFinding):
-    """What a dataset that monitors a system in use counts of its window, such as traces that failed."""
+    """Counts of the window by a dataset that monitors a system in use, such as traces that failed."""
 
     name = "window"
     after = "scores"

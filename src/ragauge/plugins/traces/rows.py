@@ -49,7 +49,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Truth:
-    """What is known of a question beside the trace's own expectations: by trace id, and by question."""
+    """The truth on a question beside the trace's own expectations: by trace id, and by question."""
 
     by_trace: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     by_question: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
@@ -116,7 +116,7 @@ def _found(path: Any, usual: Any, value: Any) -> str | None:
 
 
 def _rounds(spans: Sequence[Span]) -> list[list[Passage]]:
-    """What each RETRIEVER span gave, in the order of time; one within another is a part of it, no round."""
+    """The passages of each RETRIEVER span, in the order of time; one within another is a part of it, no round."""
     by_id = {span.span_id: span for span in spans}
 
     def within(span: Span) -> bool:

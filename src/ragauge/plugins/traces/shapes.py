@@ -39,8 +39,8 @@ class Passage:
 def question_of(inputs: Any) -> str | None:
     """The question in the inputs of a root span; None where none is found.
 
-    A text is the question. Of messages it is the last one of the user. Of a mapping it stands under
-    `messages`, one of the usual names (question, query, input, …), or under its only key.
+    A text is the question. In messages it is the last one of the user. In a mapping it stands under `messages`, one of
+    the usual names (question, query, input, …), or under its only key.
     """
     return _text(inputs, _QUESTION_KEYS, _USER)
 
@@ -48,8 +48,8 @@ def question_of(inputs: Any) -> str | None:
 def answer_of(outputs: Any) -> str | None:
     """The answer in the outputs of a root span; None where none is found.
 
-    A text is the answer. Of messages and choices it is the last one of the assistant. Of a mapping it stands
-    under `messages`, `choices`, one of the usual names (answer, response, output, …), or its only key.
+    A text is the answer. In messages and choices it is the last one of the assistant. In a mapping it stands under
+    `messages`, `choices`, one of the usual names (answer, response, output, …), or its only key.
     """
     return _text(outputs, _ANSWER_KEYS, _ASSISTANT)
 
@@ -98,7 +98,7 @@ _PART_TYPES = ("text", "input_text", "output_text", "image_url", "input_image", 
 
 
 def _role(message: Any) -> str | None:
-    """Who speaks: of {role, content}, LangChain's {type, content} and [role, text]; None of anything else."""
+    """The speaker, from {role, content}, LangChain's {type, content} and [role, text]; None for anything else."""
     if isinstance(message, Mapping) and "content" in message:
         told = message.get("role") or message.get("type")
         return told if isinstance(told, str) else None

@@ -12,7 +12,7 @@ from ragauge.commands.callbacks import KeysCallback
 
 
 class TrainingsCallback(KeysCallback):
-    """Tells how the trainings of a sweep ended, too."""
+    """Prints how the trainings of a sweep ended, too."""
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """The process's exit code is 0 if all finished, theirs if all failures share one, else 1."""

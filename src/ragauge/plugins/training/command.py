@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _preparing(arguments: Sequence[str]) -> Prepare | None:
-    """What prepares `rerun=<run id of a training>`, with the plug-in that runs jobs again."""
+    """Prepares `rerun=<run id of a training>`, with the plug-in that runs jobs again."""
     if not any(argument.startswith("rerun=") for argument in arguments):
         return None
     from ragauge.plugins.training.jobs import again

@@ -1,4 +1,4 @@
-"""What a trainer is given and gives back."""
+"""Input and output of a trainer."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class TrainingTools:
-    """What a trainer may use beside its data.
+    """The tools of a trainer beside its data.
 
     checkpoints: a folder that stays when the process is killed and is gone when the training has ended.
-    seed: of everything random. max_seconds: how long the training may take, None for as long as it needs; one
-    that is cut ends at its best checkpoint. report(step, values): writes values of a step, such as
-    {"loss": 0.3}, into the training's MLflow run; finite numbers, steps from 1.
+    seed: for everything random. max_seconds: how long the training may take, None for as long as it needs; one that is
+    cut ends at its best checkpoint. report(step, values): writes values of a step, such as {"loss": 0.3}, into the
+    training's MLflow run; finite numbers, steps from 1.
     """
 
     tools: Tools
@@ -49,7 +49,7 @@ class TrainingTools:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training left beside the model's files.
+    """Results of a training beside the model's files.
 
     tables: frames that become artifacts, such as mined negatives. values: metrics. facts: lines of the
     model's card by their headings, such as {"loss": "..."}.

@@ -27,7 +27,7 @@ def _days(text: str) -> float:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ragauge store",
-        description="What the store of stage outputs holds, and what of it may go.",
+        description="Lists, shows, checks and removes stored outputs of stages.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 

@@ -30,7 +30,7 @@ def find(root: Path, items: Sequence[Item], target: str) -> Item:
 
 
 def holds(root: Path, items: Sequence[Item]) -> str:
-    """How many entries a store holds, and of which stages, in words."""
+    """The number of entries of a store, by stage, in words."""
     stages = ", ".join(sorted({item.stage for item in items}))
     return f"the store {root} holds {len(items)} entries" + (f" of the stages {stages}" if stages else "")
 

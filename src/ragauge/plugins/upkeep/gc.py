@@ -20,7 +20,8 @@ from ragauge.plugins.upkeep.listing import Item, Vectors, models_of, row, size_t
 
 @dataclass
 class _Removed:
-    """What was removed (in a dry run: would be), what stayed after all, and what could not be removed."""
+    """The removed entries (in a dry run: those that would be), those that stayed after all, and those that could not be
+    removed."""
 
     dry_run: bool
     names: set[str] = field(default_factory=set)
@@ -49,9 +50,9 @@ def gc(
 ) -> int:
     """Removes entries not used for `keep_days` that no kept run needs; prints what went, what stays and why.
 
-    Nothing is removed where MLflow cannot be asked. Removed, too: what killed processes left half-made,
-    checkpoints of trainings that wrote nothing for `keep_days`, and with `vectors` those of models that no
-    kept entry was made with. DataError, at the end, if something could not be removed.
+    Nothing is removed where MLflow cannot be asked. Removed, too: entries that killed processes left half-made,
+    checkpoints of trainings that wrote nothing for `keep_days`, and with `vectors` those of models that no kept entry
+    was made with. DataError, at the end, if something could not be removed.
     """
     now = time.time()
     since = now - keep_days * removal.DAY

@@ -1,4 +1,4 @@
-"""What lies in a store's folder: entries with their sizes and times, vectors and pair scores beside them."""
+"""The content of a store's folder: entries with their sizes and times, vectors and pair scores beside them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Item:
 
     @property
     def what(self) -> str:
-        """What made it, in a few words."""
+        """Its maker, in a few words."""
         if not self.manifest:
             return "damaged: key.json cannot be read"
         return describe(self.manifest.get("params", {}))
@@ -158,7 +158,7 @@ def model_of(vectors: Vectors, models: Mapping[str, str]) -> str | None:
 
 
 def describe(params: Mapping[str, Any]) -> str:
-    """What made an entry in a few words: its component with its own parameters, then shared models."""
+    """The maker of an entry in a few words: its component with its own parameters, then shared models."""
     shared = [name for name in _SHARED_MODELS if name in params]
     own = [name for name in params if name not in shared]
     words = ", ".join(_words(name, params[name]) for name in (*own, *shared))

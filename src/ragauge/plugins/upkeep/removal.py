@@ -1,8 +1,8 @@
 """Which entries of a store may be removed, and their removal while other processes read and write.
 
-A reader sets the time of `key.json` before it reads anything. An entry is renamed away under its lock, and
-its time looked at again: if somebody used it since it was chosen, it is put back. So a reader finds a whole
-entry or none, and makes it again.
+A reader sets the time of `key.json` before it reads anything. An entry is renamed away under its lock, and its time
+looked at again. If it was used since it was chosen, it is put back. So a reader finds a whole entry or none, and makes
+it again.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def remove_item(root: Path, item: Item) -> bool:
 
 
 def remove_vectors(root: Path, vectors: Vectors) -> bool:
-    """Removes the vectors of a model; False, and they stay, where somebody is writing or wrote more."""
+    """Removes the vectors of a model; False, and they stay, where a process is writing or wrote more."""
     listed = {segment.name for segment in vectors.segments}
     claims = claims_of(root, vectors.path)
 
@@ -95,7 +95,7 @@ def remove_vectors(root: Path, vectors: Vectors) -> bool:
 
 
 def remove_segment(root: Path, segment: Path) -> bool:
-    """Removes one segment; False, and it stays, where somebody is writing to its folder."""
+    """Removes one segment; False, and it stays, where a process is writing to its folder."""
     return _remove(root, segment, lock_name(segment.parent), Path.exists)
 
 

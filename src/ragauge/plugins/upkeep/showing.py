@@ -1,4 +1,4 @@
-"""What a store holds, one of its entries, and what of it is damaged: printed."""
+"""Prints the content of a store, one of its entries, and its damage."""
 
 from __future__ import annotations
 

@@ -30,10 +30,10 @@ class SemanticChunker:
     """Chunks of sentences, broken where the windows around two neighbouring ones are far apart.
 
     Sentences are merged until each has `min_sentence_chars` characters. Each is embedded together with its
-    `window_each_side` neighbours on both sides; between two of them is a break where the cosine distance of
-    their windows is above the document's own `breakpoint_percentile` (0 to 100, linear interpolation) of
-    these distances: the rule of LlamaIndex's SemanticSplitterNodeParser. What is longer than `max_tokens` of
-    the config's tokenizer is split further, at sentence ends where possible (null: nothing is).
+    `window_each_side` neighbours on both sides. A break is between two of them where the cosine distance of their
+    windows is above the document's own `breakpoint_percentile` (0 to 100, linear interpolation) of these distances. It
+    is the rule of LlamaIndex's SemanticSplitterNodeParser. A chunk longer than `max_tokens` of the config's tokenizer
+    is split further, at sentence ends where possible (null: no chunk is).
     """
 
     component: ClassVar[str] = "semantic"
@@ -117,8 +117,7 @@ def _warn_of_duration(windows: list[str], n_windows: int, texts: list[str], tool
 def merge_sentences(spans: list[tuple[int, int]], min_chars: int) -> list[tuple[int, int]]:
     """Spans of consecutive sentences with at least `min_chars` characters each, from the first on.
 
-    What is left over at the end and too short joins the one before it; a text that is too short as a whole
-    stays one.
+    A rest at the end that is too short joins the span before it; a text that is too short as a whole stays one.
     """
     merged: list[tuple[int, int]] = []
     begin: int | None = None

@@ -18,7 +18,7 @@ from ragauge.store.vectors import VectorCache, vectors_name
 
 @dataclass(frozen=True)
 class CachedEmbedder:
-    """Any embedder, each distinct text of which is embedded once in the life of the store at `root`.
+    """Any embedder; each distinct text is embedded once in the life of the store at `root`.
 
     The model is not even loaded where all vectors are there. The engine's workers embed; the cache is written
     by this process.

@@ -33,9 +33,9 @@ def encoder_folder(key: str, model: str, remedy: str, folder: str | None = None)
     """The folder that holds the model's files; a hub model is downloaded if it is not at hand.
 
     key: the config key that errors name; remedy: how the one about a model that is not there ends. folder:
-    where the files of a model of MLflow lie. ConfigError where there is none, and where loading it might
-    execute something: a module or an activation that is neither sentence-transformers' nor torch.nn's, and,
-    of a model of MLflow, weights other than safetensors.
+    where the files of a model of MLflow lie. ConfigError where there is none, and where loading it might execute
+    something: a module or an activation that is neither sentence-transformers' nor torch.nn's. A model of MLflow must
+    hold its weights as safetensors.
     """
     carried = model_path(model)
     if carried is not None and folder is None:
@@ -78,13 +78,11 @@ class SentenceTransformerEmbedder:
     """A sentence-transformers model by name, path of its folder or MLflow URI; all vectors have length 1.
 
     `model` all-MiniLM-L6-v2 is carried by an installed package; other names are looked up on the hub.
-    `backend` onnx is faster on a CPU and gives torch's vectors up to float noise; since equal identities
-    promise equal results to the last bit, it is part of the identity nevertheless, and so is `device`: cpu,
-    or another one that torch knows, such as cuda. auto becomes onnx where its packages are installed and the
-    device is the CPU, else torch.
-    `query_prefix` and `passage_prefix` stand before texts that are searched with and that are to be found,
-    as E5 and BGE want them.
-    `folder`: where the files of `model` lie, where that is no path; found by ragauge.
+    `backend` onnx is faster on a CPU and gives torch's vectors up to float noise. Equal identities promise equal
+    results to the last bit, so it is part of the identity; and so is `device`: cpu, or another one that torch knows,
+    such as cuda. auto becomes onnx where its packages are installed and the device is the CPU, else torch.
+    `query_prefix` and `passage_prefix` stand before texts that are searched with and that are to be found, as E5 and
+    BGE want them. `folder`: where the files of `model` lie, where that is no path; found by ragauge.
     """
 
     component: ClassVar[str] = "sentence_transformers"

@@ -42,9 +42,9 @@ def candidates(run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, de
 def fused_scores(qids: pd.Series, first: pd.Series, second: np.ndarray, weight: float) -> np.ndarray:
     """float64 [hits]: weight x the first stage's score + (1 - weight) x the reranker's, normalised.
 
-    Both are normalised within each topic: a score's distance to the topic's lowest over the topic's range, 1
-    where all of a topic are equal (CombSUM with min-max, as `fusion=weighted` of retriever=hybrid). Rounded
-    to 12 places, so that equal sums are ties.
+    Both are normalised within each topic: a score's distance to the topic's lowest over the topic's range, 1 where all
+    of a topic are equal. It is CombSUM with min-max, as `fusion=weighted` of retriever=hybrid. Rounded to 12 places, so
+    that equal sums are ties.
     """
     parts = [_min_max(qids, first.to_numpy(dtype=float)), _min_max(qids, second.astype(float))]
     return np.asarray(np.round(weight * parts[0] + (1 - weight) * parts[1], 12))

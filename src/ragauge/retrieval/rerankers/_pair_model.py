@@ -48,10 +48,10 @@ def _checked(path: Path, model: str) -> Path:
 
 
 def checked_config(key: str, model: str, path: Path, remedy: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What config.json and config_sentence_transformers.json of a model's folder hold.
+    """The content of config.json and config_sentence_transformers.json of a model's folder.
 
-    ConfigError, which names the key, where there is no model, and where loading it might execute something:
-    weights other than safetensors, an activation that is none of torch.nn, and what `safe_parts` refuses.
+    ConfigError, which names the key, where there is no model, and where loading it might execute something: weights
+    other than safetensors, an activation that is none of torch.nn, or a folder that `safe_parts` refuses.
     """
 
     def refused(why: str) -> ConfigError:

@@ -26,11 +26,11 @@ class CrossEncoderReranker:
     """Orders the best `depth` hits of a topic by a cross-encoder's score; `top_k` of them come out.
 
     model: a name on the hub, the path of a folder, or the URI of an MLflow model (models:/…, runs:/…).
-    top_k: None is depth. What lies below depth in the run is dropped.
+    top_k: None is depth. Hits below depth in the run are dropped.
     max_length: tokens of question and chunk together, beyond which the longer one is cut; None is the
     model's own.
-    fuse: weight of the first stage's score in the one that hits are ordered by, in [0, 1): both normalised
-    within each topic's candidates (`fused_scores`); 0 is the cross-encoder's score alone.
+    fuse: weight of the first stage's score in the score that orders hits, in [0, 1). Both are normalised within each
+        topic's candidates (`fused_scores`); 0 is the cross-encoder's score alone.
     backend, device: as of the embedder; both are part of the identity.
     batch_size: pairs at once; None is as many as fit a number of tokens.
     folder: where the files of `model` lie, where that is no path; found by ragauge.
@@ -82,7 +82,7 @@ class CrossEncoderReranker:
         }
 
     def _scorer(self) -> Mapping[str, Any]:
-        """What a pair's score depends on, the same wherever the model's folder lies."""
+        """Everything that a pair's score depends on, the same wherever the model's folder lies."""
         return {
             "digest": model_digest(self._folder),
             "backend": self.backend,

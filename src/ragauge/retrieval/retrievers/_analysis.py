@@ -2,8 +2,8 @@
 
 PISA and Terrier split words at every other byte, and drop it: café becomes caf, 北京 nothing at all.
 Documents and queries go through the same `fold`, so what is the same word stays the same word.
-English is left to the engine, which stems and stops by itself. Of other languages (`Analysis`) the engine sees
-text whose stop words are left out and whose words are stemmed here, alike for documents and queries.
+English is left to the engine, which stems and stops by itself. For other languages (`Analysis`) stop words are left out
+and words stemmed here, alike for documents and queries; the engine sees the result.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _CODE_LETTERS = ("bdfhjlnprtvxz", "acegikmoqsuwy")
 def fold(text: str) -> str:
     """ASCII text whose words match where the words of the text match, whatever their script.
 
-    Compatibility forms, case and accents are folded (Café, CAFE and ｃａｆé are cafe). Words that still hold
-    no ASCII letter become code words: a code for each word, or, in scripts written without spaces, for
-    each pair of neighbouring characters (as Lucene's CJK analyser pairs them). Everything else is a space.
+    Compatibility forms, case and accents are folded (Café, CAFE and ｃａｆé are cafe). Words that still hold no ASCII
+    letter become code words. Each word gets a code; in scripts written without spaces, each pair of neighbouring
+    characters does (as Lucene's CJK analyser pairs them). Everything else is a space.
     """
     return _CONTROL.sub(" ", text if text.isascii() else _to_ascii(text))
 
@@ -72,8 +72,8 @@ def _code_words(run: re.Match[str]) -> str:
 def _code(word: str) -> str:
     """A code word of 15 letters that engines leave as it is.
 
-    It ends with q, which no English suffix does, so that no stemmer touches it; it never repeats a letter
-    three times and holds no digit, for which Terrier would discard it.
+    It ends with q, which no English suffix does, so that no stemmer touches it. It never repeats a letter three times
+    and holds no digit, since Terrier would discard it.
     """
     number = int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest())
     letters = []
@@ -111,7 +111,7 @@ class Analysis:
         return self.language == "english"
 
     def identity(self) -> dict[str, Any]:
-        """What of it is written into an index; {} of English, whose indexes do not name it."""
+        """Its part that is written into an index; {} for English, whose indexes do not name it."""
         if self.by_engine:
             return {}
         stemmed = self.stems and self.language in STOP_WORDS

@@ -31,8 +31,7 @@ def built(key: str, name: object, options: Mapping[str, Any], depth: int | None)
     """The retriever `name` of the options ({name: mapping with _target_, or a retriever}), to a depth.
 
     `key` names where the name stands. depth takes the place of the retriever's own top_k unless it is None.
-    ConfigError for a name without options, for what is no retriever, and for one that cannot be searched
-    with.
+    ConfigError for a name without options, for an object that is no retriever, and for a retriever that cannot search.
     """
     where = f"retriever.options.{name}"
     if name not in options:
@@ -44,7 +43,7 @@ def built(key: str, name: object, options: Mapping[str, Any], depth: int | None)
         arm = build(where, spec, {}) if isinstance(spec, Mapping) else spec
         component = offered(arm, RetrieverOffers).component
         if isinstance(arm, BringsTexts) and not hasattr(arm, "transformer"):
-            raise ConfigError(f"{component or name} brings texts of its own; nobody can search with it")
+            raise ConfigError(f"{component or name} brings its own texts; it cannot search for queries")
         for method in ("index_identity", "build_index", "transformer"):
             if not callable(getattr(arm, method, None)) or isinstance(arm, type):
                 raise ConfigError(f"a {type(arm).__name__} is no retriever: it has no {method}")
@@ -72,7 +71,7 @@ def require_names(key: str, names: object, least: int) -> list[str]:
 
 
 class Arms:
-    """What retrievers over others have in common: models, indexes and files are those of all of them."""
+    """Shared part of retrievers over others: models, indexes and files are those of all of them."""
 
     @property
     def retrievers(self) -> Mapping[str, Retriever]:
@@ -81,7 +80,7 @@ class Arms:
 
     @property
     def takes_queries(self) -> bool:
-        """Whether all of them search for what a rewriter wrote; a ranking that is there already does not."""
+        """Whether all of them search for a rewriter's queries; a ranking that exists already does not."""
         return all(offered(arm, RetrieverOffers).takes_queries for arm in self.retrievers.values())
 
     @property

@@ -140,7 +140,7 @@ def _tokens(text: str, stemmer: str) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _stopword_stems(stopwords: str, stemmer: str) -> frozenset[str]:
-    """What is left out of queries: the engine drops a word whose stem is that of a stop word."""
+    """The stems left out of queries: the engine drops a word whose stem is that of a stop word."""
     from pyterrier_pisa.stopwords import _STOPWORDS
 
     return frozenset(_tokens(" ".join(_STOPWORDS.get(stopwords, ())), stemmer))

@@ -63,14 +63,14 @@ def files(folder: Path, shards: int) -> list[Path]:
 
 
 def reader(file: Path, wide: int) -> Search:
-    """What searches the index of a file; wide is ef_search of hnsw, nprobe of ivf."""
+    """A search of the index of a file; wide is ef_search of hnsw, nprobe of ivf."""
     import faiss
 
     return searcher(faiss.read_index(str(file)), wide)
 
 
 def searcher(index: Any, wide: int) -> Search:
-    """What searches an index; wide is ef_search of hnsw, nprobe of ivf."""
+    """A search of an index; wide is ef_search of hnsw, nprobe of ivf."""
     return lambda queries, depth: search(index, wide, queries, depth)[1]
 
 
@@ -160,7 +160,7 @@ class ApproximateShard:
 class Build:
     """Builds the approximate index of some rows of a file of vectors, and writes it into another file.
 
-    values: what `build` takes beside the vectors.
+    values: the arguments of `build` beside the vectors.
     """
 
     vectors: Path
@@ -177,13 +177,13 @@ def there(file: Path) -> None:
     """DataError where a file of the store is not there: a worker may be on a machine that lacks it."""
     if not file.is_file():
         raise DataError(
-            f"{file} is not there for who works on a shard of it: all machines of the engine need the store "
-            "at the same path; engine.shards=1 and retriever.shards=1 search in one process"
+            f"{file} is not on the machine that works on a shard of it: all machines of the engine need the store at "
+            "the same path; engine.shards=1 and retriever.shards=1 search in one process"
         )
 
 
 class Sharded:
-    """What searches shards by the workers of an engine: queries and a depth to rows of vectors.
+    """Searches shards by the workers of an engine: queries and a depth to rows of vectors.
 
     As many rows as one index of all vectors gives: int64 [n, depth], -1 where no more is found.
     """

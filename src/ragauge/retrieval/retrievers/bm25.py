@@ -95,7 +95,7 @@ class BM25:
         return Analysis(self.language, self.stemmer != "none", self.stopwords != "none")
 
     def _by_engine(self, name: str) -> str:
-        """What the engine is told of `stemmer` or `stopwords`: nothing where texts come to it analysed."""
+        """The engine's value of `stemmer` or `stopwords`: none where texts come to it analysed."""
         return str(getattr(self, name)) if self._analysis.by_engine else "none"
 
     def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools | None = None) -> None:

@@ -1,6 +1,6 @@
 """`retriever=sim`, `mmr`, `reo`: embeddings, compared. They share one index, as does `mlq`.
 
-All compare exactly, but for `sim` where it is told to search an approximate index.
+All compare exactly, except `sim` where it is set to search an approximate index.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 class Dense:
-    """What the retrievers over the shared vector index have in common: the index, and how a query gets in."""
+    """Shared part of the retrievers over the shared vector index: the index, and how a query gets in."""
 
     uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
     index_uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
@@ -302,10 +302,10 @@ class Sim(Dense):
 class MMR(Dense):
     """Maximal marginal relevance over the fetch_k most similar chunks.
 
-    The next chunk is the one of the highest lambda_mult * cosine to the query - (1 - lambda_mult) * highest
-    cosine to a chunk already taken; lambda_mult in [0, 1], 1 is `sim`. The order is the result: `score` is
-    1 / (rank + 1), the cosine to the query stands in `similarity`.
-    Source: Carbonell and Goldstein, The Use of MMR, SIGIR 1998, in LangChain's form.
+    The next chunk has the highest lambda_mult * cosine to the query - (1 - lambda_mult) * highest cosine to a chunk
+    already taken. lambda_mult is in [0, 1], and 1 is `sim`. The order is the result: `score` is 1 / (rank + 1), the
+    cosine to the query stands in `similarity`. Source: Carbonell and Goldstein, The Use of MMR, SIGIR 1998, in
+    LangChain's form.
     """
 
     component: ClassVar[str] = "mmr"
@@ -340,7 +340,7 @@ def mmr_order(to_query: np.ndarray, between: np.ndarray, lambda_mult: float, top
     """int64 [topics, top_k]: the candidates that MMR takes, in the order in which it takes them.
 
     to_query: [topics, candidates] cosines to the query; between: [topics, candidates, candidates] cosines
-    between the candidates. Of equals the first candidate is taken. The most similar one comes first.
+    between the candidates. Among equals the first candidate is taken. The most similar one comes first.
     """
     topics = np.arange(len(to_query))
     picked = np.empty((len(to_query), top_k), dtype=np.int64)
@@ -360,9 +360,9 @@ def mmr_order(to_query: np.ndarray, between: np.ndarray, lambda_mult: float, top
 class Reo(Dense):
     """`sim` in long-context order: the most similar chunks at both ends, the least similar in the middle.
 
-    reorder: `after_cut` reorders what fits the budget (the run itself is that of `sim`); `before_cut`
-    reorders all top_k and cuts afterwards, which for an even number of chunks cuts the best one off first.
-    There the order is the result: `score` is 1 / (rank + 1), the cosine stands in `similarity`.
+    reorder: `after_cut` reorders the chunks that fit the budget (the run itself is that of `sim`). `before_cut`
+    reorders all top_k and cuts afterwards, which for an even number of chunks cuts the best one off first. There the
+    order is the result: `score` is 1 / (rank + 1), the cosine stands in `similarity`.
     """
 
     component: ClassVar[str] = "reo"

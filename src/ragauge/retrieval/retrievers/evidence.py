@@ -32,11 +32,11 @@ def evidence_chunks(evidence: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFram
 
     evidence: [qid, part, docno, text]; chunks: [docno, text, parent, start, end]. A part stands wherever its
     document holds its text, white space aside, and every chunk that shares a letter with such a place holds
-    evidence. Of a part without a docno that is looked for in all documents. Of a part without a text, and of
-    one whose text its document does not hold, it is every chunk of the document.
+    evidence. A part without a docno is looked for in all documents. For a part without a text, and for one whose text
+    its document does not hold, it is every chunk of the document.
 
-    First come, part by part in reading order, the chunks that a part needs: the shortest one that holds all
-    of it, or those that hold it together; then the others.
+    First come, part by part in reading order, the chunks that a part needs: the shortest one that holds all of it, or
+    those that hold it together. Then come the others.
     """
     places = _Places(chunks)
     found = [
@@ -145,8 +145,8 @@ class _Places:
 class Oracle:
     """The chunks that hold the evidence (`ragauge.retrieval.retrievers.evidence.evidence_chunks`), in that order.
 
-    What is then missing from a score, chunking and budget took away; what is then wrong in an answer, the
-    LLM did. A topic without evidence has no hits. `score` is 1 / (rank + 1).
+    What its score lacks is due to chunking and budget; wrong answers from its contexts are due to the LLM. A topic
+    without evidence has no hits. `score` is 1 / (rank + 1).
     """
 
     component: ClassVar[str] = "oracle"

@@ -25,10 +25,10 @@ class Hybrid(Arms):
 
     arms: their names, all of `options`: {name: mapping with _target_, or a retriever}.
     depth: how many hits of every arm are fused, at least top_k; None is each arm's own top_k.
-    alpha: of two arms the weight of the second, in [0, 1]; the first has 1 - alpha. weights: of any number
-        of arms a weight by name, from 0. Neither: they count alike.
-    normalise, rrf_constant: what scores are made comparable by, where the fusion is one of scores; and what
-        is added to the ranks in rrf.
+    alpha: with two arms the weight of the second, in [0, 1]; the first has 1 - alpha. weights: for any number of arms a
+        weight by name, from 0. Neither: they count alike.
+    normalise, rrf_constant: how scores are made comparable, where the fusion is one of scores; and the number added to
+        the ranks in rrf.
 
     A rewriter's queries go to every arm; lists are fused after the searches of each arm were united.
     """

@@ -38,13 +38,13 @@ class MLQ(Dense):
     queries: `llm` asks the chat model, `rules` takes the question apart (`question_parts`), `auto` is `llm`
     where there is a chat model and `rules` elsewhere. n_queries: how many of them at most.
     with_question: the question itself is searched for, too, as the first query.
-    union: `rrf` orders by the sum over queries of 1 / (rrf_constant + rank + 1); `first_seen` takes all hits
-    of the first query in order, then the new ones of the second, and so on, with score 1 / (rank + 1).
+    union: `rrf` orders by the sum over queries of 1 / (rrf_constant + rank + 1). `first_seen` takes all hits of the
+        first query in order, then the new ones of the second, and so on, with score 1 / (rank + 1).
     prompt: a text with $question and, if wanted, $n_queries, or a .txt file of it; None is the shipped one.
 
-    The run's column `queries` says where a topic's queries come from: llm, rules, or question (alone: the
-    LLM's reply failed or held none), `similarity` the highest cosine to any of them.
-    Sources: LangChain's MultiQueryRetriever; Cormack et al., Reciprocal Rank Fusion, SIGIR 2009.
+    The run's column `queries` holds the origin of a topic's queries: llm, rules, or question (alone: the LLM's reply
+    failed or held none). `similarity` is the highest cosine to any of them. Sources: LangChain's MultiQueryRetriever;
+    Cormack et al., Reciprocal Rank Fusion, SIGIR 2009.
     """
 
     component: ClassVar[str] = "mlq"
@@ -105,14 +105,14 @@ class MLQ(Dense):
         return as_transformer("MLQ", rank)
 
     def describe(self, tools: Tools) -> dict[str, str]:
-        """Who writes the queries, for the record: llm or rules."""
+        """The writer of the queries, for the record: llm or rules."""
         return {"queries": "rules" if self.queries == "rules" or tools.chat is None else "llm"}
 
     def _request(self, question: str) -> str:
         return fill(str(self.prompt), n_queries=str(self.n_queries), question=question)
 
     def _queries(self, questions: list[str], chat: ChatModel | None, tools: Tools) -> tuple[list[list[str]], list[str]]:
-        """Of each question the queries, at least one, and where they come from."""
+        """The queries of each question, at least one, and their origin."""
         if chat is None:
             log.info("mlq: no chat model is asked; queries are the questions' parts, by rules")
             found, origin = [question_parts(question) for question in questions], "rules"

@@ -1,4 +1,4 @@
-"""`retriever=recorded`: what another system retrieved, from a TREC run or a file with its contexts."""
+"""`retriever=recorded`: another system's retrieval, from a TREC run or a file with its contexts."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ NO_TEXTS = pd.DataFrame({"docno": pd.Series(dtype="str"), "text": pd.Series(dtyp
 
 @dataclass(frozen=True)
 class RecordedRetrieval:
-    """What a file says that another system retrieved, in the order of the file.
+    """The retrieval of another system, read from a file, in the order of the file.
 
-    The file is a TREC run, or has a row per topic with `contexts`, the texts that stood in the prompt, or
-    `docnos`, or both (then a text's docno names it). JSON Lines, a JSON list, CSV or Parquet; names of RAGAS
-    and DeepEval are known (`ragauge.datasets.recordings`). Texts need not be in the corpus. A docno alone is
-    that of a chunk, or of a document, which then stands for its chunks in their order.
+    The file is a TREC run, or has a row per topic. A row has `contexts`, the texts that stood in the prompt, or
+    `docnos`, or both (then a text's docno names it). JSON Lines, a JSON list, CSV or Parquet; names of RAGAS and
+    DeepEval are known (`ragauge.datasets.recordings`). Texts need not be in the corpus. A docno alone is that of a
+    chunk, or of a document, which then stands for its chunks in their order.
 
     A TREC run is read as trec_eval does: by falling score, whatever the rank says; ties are broken by docno.
     Without contexts a system is an LLM alone where other systems of the file have some.
-    system: whose rows, in a file of several. top_k: at most so many are kept.
+    system: the system whose rows are read, in a file of several. top_k: at most so many are kept.
     on_missing: `raise`, or `missing`: topics that are not in the file have no hits.
     """
 
@@ -191,7 +191,8 @@ def _unknown(docno: object) -> str:
 
 
 def _retrieved(row: Recorded) -> _Contexts | None:
-    """What a row retrieved, None where it does not say; DataError for no lists, or such of unequal length."""
+    """The retrieval in a row, None where it has none; DataError for values that are no lists, or lists of unequal
+    length."""
     try:
         texts, docnos = row.texts("contexts"), row.texts("docnos")
         if texts is not None and docnos is not None and len(texts) != len(docnos):

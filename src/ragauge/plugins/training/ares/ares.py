@@ -1,4 +1,4 @@
-"""Of the list `answers`: what judges say that were trained with `trainer=judge` (ARES)."""
+"""Answer measure `ares`: probabilities of judges that were trained with `trainer=judge` (ARES)."""
 
 from __future__ import annotations
 
@@ -54,11 +54,10 @@ class _Asked(NamedTuple):
 class Ares:
     """Probabilities that the context is relevant, the answer faithful to it, and the answer relevant.
 
-    A trained judge reads each passage of the context by itself. A context is as relevant, and an answer as
-    faithful, as the passage of the highest probability (passages=max) or the mean of all (mean); what the
-    budget cut off is not read. Answer relevance looks at no passage. Each is between 0 and 1; the mean over
-    topics is the judge alone, which errs as the judge does: with `human_labels` the metrics `<name>_ppi` are
-    estimates of what people would say (ragauge.estimate.human).
+    A trained judge reads each passage of the context by itself. A context is as relevant, and an answer as faithful, as
+    the passage of the highest probability (passages=max) or the mean of all (mean). Text beyond the budget is not read.
+    Answer relevance looks at no passage. Each is between 0 and 1. The mean over topics is the judge alone, with the
+    judge's errors. With `human_labels` the metrics `<name>_ppi` are estimates of people's yes (ragauge.estimate.human).
     model: the folder of a trained judge, or the URI of an MLflow model (models:/…, runs:/…). questions: which
     of the three; all that the model was trained for where empty. folder: where the files of `model` lie,
     where that is no path; found by ragauge.
@@ -204,7 +203,7 @@ class Ares:
 
 
 def _asked(topics: pd.DataFrame, passages: pd.DataFrame, answers: pd.DataFrame) -> list[_Asked]:
-    """What is judged, for every row of `answers`."""
+    """The judged texts, for every row of `answers`."""
     questions = dict(zip(topics["qid"].tolist(), topics["query"].tolist(), strict=True))
     seen: dict[str, list[str]] = {}
     columns = (passages[name].tolist() for name in ("qid", "text", "chars"))

@@ -1,4 +1,4 @@
-"""What the words of question, passage and answer have in common, as numbers beside those of a network."""
+"""Common words of question, passage and answer, as numbers beside those of a network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ragauge.texts.words import FUNCTION_WORDS, words
 
 
 class Triple(NamedTuple):
-    """What is judged: a question, a passage and an answer; "" for what the judged question does not need."""
+    """The judged texts: a question, a passage and an answer; "" for one that the judged question does not need."""
 
     question: str
     passage: str = ""
@@ -28,10 +28,10 @@ INTERACTIONS = (
 )  # fmt: skip
 """Columns of `interactions`, in [0, 1] but for the length: shares of content words.
 
-Of the question's in the passage and in its best sentence; of the answer's in both; of the question's in the
-sentences that hold most of the answer, and in these with their neighbours; of the answer's numbers in the
-passage; whether all of the answer stands there in one piece; of the answer's words in the question; log(1 +
-words) of the answer; and whether it has a number. 0 where there is no such text.
+The share of the question's words in the passage and in its best sentence; the answer's in both; the question's in the
+sentences that hold most of the answer, and in these with their neighbours. The answer's numbers in the passage; whether
+all of the answer stands there in one piece; the answer's words in the question. log(1 + words) of the answer, and
+whether it has a number. 0 where there is no such text.
 """
 
 

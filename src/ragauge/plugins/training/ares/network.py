@@ -27,10 +27,10 @@ _SIMILARITIES = 4  # of the vectors and tokens of two texts
 class JudgeNetwork:
     """Probabilities of a yes to the questions that it was trained for.
 
-    reads: `pairs`, the encoder reads both texts of a question together, and the mean over its tokens is what
-    the heads see; or `texts`, each by itself, and they see u * v, |u - v| and how alike the tokens are. In
-    both cases the `interactions` of the words stand beside it. weight float64 [questions, features], bias and
-    temperatures float64 [questions]: P(yes) = sigmoid((weight · features + bias) / temperature).
+    reads: `pairs`, the encoder reads both texts of a question together, and the heads see the mean over its tokens. Or
+    `texts`, it reads each by itself, and the heads see u * v, |u - v| and how alike the tokens are. In both cases the
+    `interactions` of the words stand beside it. weight float64 [questions, features], bias and temperatures float64
+    [questions]: P(yes) = sigmoid((weight · features + bias) / temperature).
     max_length: tokens that the encoder reads of a pair or of a text.
     """
 
@@ -84,7 +84,7 @@ class JudgeNetwork:
         return found
 
     def _read_texts(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """What the heads see of pairs of which each text is read by itself (`_compared`)."""
+        """The features for the heads of pairs whose texts are read one by one (`_compared`)."""
         self.encoder.eval()
         found = np.empty((len(pairs), 2 * self.encoder.config.hidden_size + _SIMILARITIES))
         # Pairs with one passage side by side: its tokens are in memory once, and not those of all passages.
@@ -178,7 +178,7 @@ def load_judge(folder: Path, device: str, key: str) -> JudgeNetwork:
 
 
 def described(folder: Path, key: str) -> Mapping[str, Any]:
-    """What judge.json says, which alone is read; ConfigError where the folder holds no such judge."""
+    """The content of judge.json, which alone is read; ConfigError where the folder holds no such judge."""
     try:
         told = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -206,8 +206,8 @@ def _means(hidden: Any, mask: Any) -> Any:
 
 
 def _compared(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """[u * v, |u - v|, cosine, and mean, minimum and quartile of the cosines of the first text's tokens with
-    the nearest of the second's], of the vectors of the tokens of two texts, u and v being their means.
+    """[u * v, |u - v|, cosine, mean, minimum, quartile] from the vectors of the tokens of two texts. u and v are their
+    means; the last three are of the cosines of the first text's tokens with the nearest of the second's.
     """
     u, v = (_unit(tokens.mean(axis=0, keepdims=True))[0] for tokens in (first, second))
     nearest = (_unit(first) @ _unit(second).T).max(axis=1)

@@ -26,7 +26,7 @@ def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
     """The arguments that make Hydra run the training of `rerun=<run id>` among these again.
 
     Values can be overridden, as in trainer.epochs=3, and config groups cannot. Tells on stderr what differs
-    from today. ConfigError where the run is unknown, is no training, or names code that nobody vouches for.
+    from today. ConfigError where the run is unknown, is no training, or names code that is not vouched for here.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from omegaconf import OmegaConf

@@ -1,4 +1,4 @@
-"""The card of a trained model: what it is, what it was trained on, and what it gained and lost."""
+"""The card of a trained model: its base and data, and what it gained and lost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def model_card(
     told: Mapping[str, str],
     parts: Sequence[str],
 ) -> str:
-    """Markdown: base, facts, how much it was trained on, what the trainer told, and further parts."""
+    """Markdown: base, facts, how much it was trained on, the trainer's facts, and further parts."""
     lines = [f"# {title}", "", f"Base: {base}.", ""]
     lines += [f"- {key}: {value}" for key, value in facts.items()]
     counts = {key: value for key, value in values.items() if set(key.split("_")) & set(_COUNTED)}

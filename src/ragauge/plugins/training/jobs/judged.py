@@ -1,4 +1,4 @@
-"""What MLflow runs judged, pooled: a row per job and topic, of jobs whose labels and scores mean the same."""
+"""Judged rows of MLflow runs, pooled: a row per job and topic, of jobs whose labels and scores mean the same."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def read_judged(sources: Sequence[str], uri: str | None) -> Judged:
     """The judged rows of the jobs that the sources name: ids of MLflow runs of jobs and sweeps, or folders.
 
     ConfigError where the jobs' scores or labels do not mean the same (another measure, tokenizer or judge,
-    its prompt and model included), naming what differs. DataError for sources that are not there, that did
-    not finish, or of which no job has a judged topic with evidence.
+    its prompt and model included), naming what differs. DataError for sources that are not there, that did not finish,
+    or in which no job has a judged topic with evidence.
     """
     found = Found.of(sources, uri)
     runs = sorted(found.runs, key=lambda run: run.run_id)
@@ -113,7 +113,7 @@ def _rows(run: LoggedRun, reader: Reader) -> pd.DataFrame:
 
 
 def _settings(jobs: Sequence[LoggedRun], readers: Mapping[str, Reader]) -> dict[str, Any]:
-    """What the scores of all jobs mean, by what each logged with its own predictor."""
+    """The meaning of the scores of all jobs, from the settings that each logged with its own predictor."""
     found: dict[str, dict[str, Any]] = {}
     with progress(len(jobs), "reading settings", "run") as bar:
         for run in jobs:
@@ -162,7 +162,7 @@ def _dataset(run: LoggedRun) -> tuple[str, str]:
 
 
 def _dataset_names(jobs: Sequence[LoggedRun]) -> dict[tuple[str, str], str]:
-    """What to call the dataset of each job: its option, with the digest where one option is several."""
+    """The name of the dataset of each job: its option, with the digest where one option is several."""
     every = dict.fromkeys(map(_dataset, jobs))
     options = [option for option, _ in every]
     return {

@@ -1,4 +1,4 @@
-"""What training and validation have in common that would flatter a trained model."""
+"""Questions in both training and validation, which would flatter a trained model."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _BLOCK = 1000
 def leaked(training: pd.DataFrame, validation: pd.DataFrame) -> pd.DataFrame:
     """The pairs of questions that are one: [training_qid, validation_qid, similarity].
 
-    Similarity is Jaccard's over the different 5-grams of characters within words (letter case and white space
-    aside), 1 for questions of the same words; a pair is listed from `SAME` on, once per validation topic with
-    the nearest training topic, and every training topic of the same words.
+    Similarity is Jaccard's over the different 5-grams of characters within words (letter case and white space aside), 1
+    for questions of the same words. A pair is listed from `SAME` on, once per validation topic with the nearest
+    training topic. Training topics of the same words are all listed.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 

@@ -36,7 +36,7 @@ _FLUSH = 5.0  # seconds between two writings of step metrics
 
 
 def plan(cfg: DictConfig, trainer: Trainer) -> Plan:
-    """The training of the config's dataset; ConfigError and DataError for what cannot be trained on."""
+    """The training of the config's dataset; ConfigError and DataError for a dataset that cannot be trained on."""
     from omegaconf import OmegaConf
 
     if cfg.runs:
@@ -76,7 +76,7 @@ def plan(cfg: DictConfig, trainer: Trainer) -> Plan:
 
 
 def _key(cfg: DictConfig, trainer: Trainer, splits: Splits) -> Key:
-    """What the trained model depends on: trainer, base, seed, time limit, shared models, and the data."""
+    """Everything that the trained model depends on: trainer, base, seed, time limit, shared models, and the data."""
     job = splits.training
     shared = {name: job.identity_of(getattr(job.components, name)) for name in sorted(trainer.uses - {"chat"})}
     if "chat" in trainer.uses:
@@ -136,7 +136,7 @@ def _train(cfg: DictConfig, trainer: Trainer, splits: Splits, key: Key, run: tra
 
 
 def _compared(cfg: DictConfig, trainer: Trainer, splits: Splits, model: Path) -> pd.DataFrame:
-    """What the model's systems retrieve before and after, on the validation topics and elsewhere."""
+    """Retrieval of the model's systems before and after, on the validation topics and elsewhere."""
     found = []
     sides: list[tuple[str, Pipeline]] = [("validation", splits.validation)]
     sides += [("elsewhere", splits.elsewhere)] if splits.elsewhere else []

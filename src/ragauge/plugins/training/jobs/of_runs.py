@@ -32,7 +32,7 @@ _NAMES = {POOLED: "all others", CONSTANT: "their class shares", SINGLE: "a singl
 
 
 def plan(cfg: DictConfig, overrides: Sequence[str], trainer: RunsTrainer) -> Plan:
-    """The training on the config's `runs`; ConfigError and DataError for what cannot be trained on."""
+    """The training on the config's `runs`; ConfigError and DataError for runs that cannot be trained on."""
     from omegaconf import OmegaConf
 
     given = [key.lstrip("+~") for key, _, _ in (override.partition("=") for override in overrides)]
@@ -89,7 +89,7 @@ def plan(cfg: DictConfig, overrides: Sequence[str], trainer: RunsTrainer) -> Pla
 
 
 def _of_jobs(jobs: Sequence[track.LoggedRun], rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per job: what it is, and how many of its rows are judged."""
+    """A row per job: its settings, and how many of its rows are judged."""
     of_job = rows.groupby("system", sort=False)
     groups = of_job[["sweep", "dataset", "retriever", "llm", "n_tokens"]].first()
     counts = of_job["label"].count().rename("judged")

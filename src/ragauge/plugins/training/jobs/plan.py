@@ -1,4 +1,4 @@
-"""What a training is before it begins, what it leaves, and how its outcome is kept in the store."""
+"""A training: its plan, its result, and how the store keeps its outcome."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TRAINED = "trained.json"
 
 @dataclass(frozen=True)
 class Result:
-    """What a training made: the store's entry with the model, and what is logged beside it.
+    """The result of a training: the store's entry with the model, and the values logged beside it.
 
     `values` are metrics, `tables` artifacts, `parts` further parts of the card in Markdown, `told` lines for
     the terminal. `log_model(run, card, facts)` logs the model, registers it where a name was given, and

@@ -21,9 +21,9 @@ SIDES = ("training", "validation")
 class SplitDataset:
     """The training or the validation topics of `source`, with all of its documents.
 
-    A topic's side is drawn by the seed and its question alone, letter case and white space aside: questions
-    of the same words are on the same side, and so is a topic when others come or go. `share` of the topics,
-    about, are for validation.
+    A topic's side is drawn by the seed and its question alone, letter case and white space aside. So questions of the
+    same words are on the same side, and a topic stays on its side when others come or go. `share` of the topics, about,
+    are for validation.
     """
 
     component: ClassVar[str] = "split"

@@ -1,4 +1,4 @@
-"""What an encoder ranks for held-out topics, cheaply: some topics over some chunks."""
+"""Rankings of an encoder for held-out topics, cheaply: some topics over some chunks."""
 
 from __future__ import annotations
 

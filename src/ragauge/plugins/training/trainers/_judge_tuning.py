@@ -49,12 +49,11 @@ def tune(
 ) -> dict[str, float]:
     """Fits encoder and heads of a network that reads pairs, in place; returns facts of the training.
 
-    The loss is the cross-entropy of each example's own head. AdamW; the learning rate rises over the first
-    tenth and falls to 0 along a line, by steps or by `tools.max_seconds`, whichever is further: so a time
-    limit does not cut it short. `look` gives measures of the held-out examples with the heads as they are;
-    what is kept is the state of the lowest `validation_loss`. A checkpoint is written at every look; with the
-    same number of threads a training that goes on from one ends at the same weights as one that was not
-    killed. DataError where the loss is not finite.
+    The loss is the cross-entropy of each example's own head. AdamW. The learning rate rises over the first tenth and
+    falls to 0 along a line, by steps or by `tools.max_seconds`, whichever is further: so a time limit does not cut it
+    short. `look` gives measures of the held-out examples with the heads as they are; what is kept is the state of the
+    lowest `validation_loss`. A checkpoint is written at every look. With the same number of threads a training that
+    goes on from one ends at the same weights as one that was not killed. DataError where the loss is not finite.
     """
     return _Run(network, examples, look, how, tools).run()
 

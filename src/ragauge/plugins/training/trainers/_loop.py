@@ -64,7 +64,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a training, whose network now has the weights of its best step.
+    """The outcome of a training, whose network now has the weights of its best step.
 
     before: the validation's values of the network as it was; history: those of every evaluation by step.
     ended: "epochs", "patience" or "max_seconds".
@@ -141,9 +141,9 @@ def train_network(
     """Trains `given["model"]`, which ends with the weights of the evaluation that `measure` was highest at.
 
     trainer_class: a `transformers.Trainer`, such as SentenceTransformerTrainer; given: its arguments (model,
-    train_dataset, loss, …); arguments: further fields of its training arguments. evaluate: what the network
-    as it is gives on the validation topics; reported by these names. started: `time.monotonic()` when the
-    work began that `tools.max_seconds` is about.
+    train_dataset, loss, …); arguments: further fields of its training arguments. evaluate: the values of the current
+    network on the validation topics; reported by these names. started: `time.monotonic()` when the work began that
+    `tools.max_seconds` is about.
     A training that was killed continues from its last checkpoint below `tools.checkpoints`. With a deadline
     the number of steps, and with it the learning rate's schedule, follows from the speed measured so far, so
     that the last step still comes before it. DataError where the loss is not a number.

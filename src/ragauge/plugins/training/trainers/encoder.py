@@ -47,16 +47,16 @@ _HYBRID_DEPTH = 100  # hits of both arms that are fused
 class Encoder:
     """A sentence-transformers encoder, tuned on questions and the passages that hold their evidence.
 
-    model: the base, by name, path of its folder or MLflow URI. loss: dpr is the softmax over the passages of
-    a batch, -log(exp(s cos(q, p)) / sum_j exp(s cos(q, p_j))) with s = `scale`, over the positives and hard
-    negatives of all questions of the batch (Karpukhin et al. 2020); dpr_cached the same in pieces of
-    `mini_batch_size`, so that a large batch needs no more memory (GradCache, Gao et al. 2021); triplet is
-    max(0, cos(q, n) - cos(q, p) + triplet_margin).
+    model: the base, by name, path of its folder or MLflow URI. loss: dpr is the softmax over the passages of a batch,
+        -log(exp(s cos(q, p)) / sum_j exp(s cos(q, p_j))) with s = `scale`, over the positives and hard negatives of all
+        questions of the batch (Karpukhin et al. 2020). dpr_cached is the same in pieces of `mini_batch_size`, so that a
+        large batch needs no more memory (GradCache, Gao et al. 2021). triplet is max(0, cos(q, n) - cos(q, p) +
+        triplet_margin).
     negatives: fields of `Window` (mining.py), and `score`: what margin and ceiling look at, the
     cosine of the base ("encoder") or the score of the run ("run"). positives_per_topic: None is all.
     examples: positives of all topics together that are learnt from at most, drawn by the seed; None is all.
-    average: the weight of the base in the mean of its weights and the tuned ones, which is what is kept
-    (WiSE-FT, Wortsman et al. 2022); 0 is the tuned encoder itself.
+    average: the weight of the base in the mean of its weights and the tuned ones; that mean is kept (WiSE-FT, Wortsman
+        et al. 2022). 0 is the tuned encoder itself.
     max_length: tokens of a text while training, at most the base's own; None is these. validation_measure:
     which checkpoint is the best, by rankings of `validation_chunks` chunks for `validation_topics` of the
     held-out topics.

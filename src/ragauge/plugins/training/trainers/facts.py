@@ -19,7 +19,7 @@ _SHORT = 6  # words of an answer that is a name and no sentence
 
 
 def kind_of(answer: str) -> Kind:
-    """What an answer is: a number where digits are nearly all, a name where it is short with a capital."""
+    """The kind of an answer: a number where digits are nearly all, a name where it is short with a capital."""
     first = re.sub(r"\W", "", answer.split()[0]).casefold() if answer.split() else ""
     if first in _YES_NO:
         return "yes or no"
@@ -76,7 +76,7 @@ class Facts:
 
     @staticmethod
     def _fact(answer: str, right: Sequence[str]) -> str | None:
-        """What of the answer is its fact, as it is spelt there."""
+        """The fact in the answer, as it is spelt there."""
         for one in sorted(right, key=lambda text: -len(text)):
             at = answer.casefold().find(one.casefold())
             if one.strip() and at >= 0 and len(answer.casefold()) == len(answer):

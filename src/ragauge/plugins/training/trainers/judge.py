@@ -32,14 +32,12 @@ _TEMPERATURES = (0.1, 20.0)
 class JudgeTrainer:
     """Trains one network with a head for each of the questions (ragauge.contract.topics).
 
-    base: an encoder by name or folder. tune: true, the encoder reads both texts together and is trained, too;
-    false, it stays as it is and reads each by itself, and only the heads are fitted (logistic regressions,
-    `penalty` being their C). per_topic, strong: as of `triples.examples` of this package. max_length: tokens
-    that the encoder reads of a pair, or of a text. looks: how often the held-out examples are looked at; the
-    state of the lowest loss is kept. precision: of the training, bf16 or f32; "auto" is bf16 where the device
-    computes with it.
-    Probabilities are calibrated on the held-out topics by a temperature for each question (Guo et al. 2017,
-    arXiv:1706.04599).
+    base: an encoder by name or folder. tune: true, the encoder reads both texts together and is trained, too. false, it
+    stays as it is and reads each by itself, and only the heads are fitted (logistic regressions, `penalty` being their
+    C). per_topic, strong: as of `triples.examples` of this package. max_length: tokens that the encoder reads of a
+    pair, or of a text. looks: how often the held-out examples are looked at; the state of the lowest loss is kept.
+    precision: that of the training, bf16 or f32; "auto" is bf16 where the device computes with it. Probabilities are
+    calibrated on the held-out topics by a temperature for each question (Guo et al. 2017, arXiv:1706.04599).
     Source: ARES (Saad-Falcon et al. 2023, arXiv:2311.09476), section 3.2.
     """
 

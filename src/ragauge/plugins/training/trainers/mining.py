@@ -50,15 +50,15 @@ class Window:
 
 @dataclass(frozen=True)
 class Mined:
-    """What a network learns from.
+    """The positives and negatives that a network learns from.
 
     positives: [qid, query, docno], a row per relevant chunk of a topic that is learnt from.
-    negatives: [qid, query, positive, negative, rank, score], `count` rows per positive: hits with their rank
+    negatives: [qid, query, positive, negative, rank, score], `count` rows per positive. They are hits with their rank
         from 1 and their score; where too few hits are left, passages of other topics, without rank.
     relevant: [qid, docno, copy], all chunks that are relevant to a topic; copy is True where a chunk only has
         nearly the words of one that is.
-    counts: candidates in the window, how many of them were left out for what, and how many passages of
-        other topics filled gaps.
+    counts: candidates in the window, how many of them were left out for each reason, and how many passages of other
+        topics filled gaps.
     """
 
     positives: pd.DataFrame
@@ -78,9 +78,9 @@ def mine(
     """Positives and their hard negatives.
 
     per_topic: at most so many positives of a topic, drawn at random; None is all. examples: at most so many
-    of all these, likewise. scorer: what margin and ceiling look at; None is the run's own score, by which a
-    positive that the run does not hold is worse than every hit, so that a margin leaves it none of them.
-    DataError where no topic has a relevant chunk, and where there are no two topics.
+    of all these, likewise. scorer: gives the scores for margin and ceiling. None is the run's own score; a positive
+    that the run does not hold is then worse than every hit, so that a margin leaves it none of them. DataError where no
+    topic has a relevant chunk, and where there are no two topics.
     """
     generator = np.random.default_rng(seed)
     exact = relevant_chunks(data.evidence, data.chunks)

@@ -23,7 +23,7 @@ class PairSource:
 
     neg_ratio: negatives for every positive of a topic. negatives: hard are hits of the topic, of the ranks
     first to last (from 1), that are not relevant to it; random are any passages that are not.
-    positives_per_topic: at most so many; None is all. margin, ceiling: of scores, as of `mining.Window`.
+    positives_per_topic: at most so many; None is all. margin, ceiling: bounds of scores, as in `mining.Window`.
     """
 
     neg_ratio: int = 3
@@ -48,12 +48,12 @@ class PairSource:
 
 @dataclass(frozen=True)
 class Pairs:
-    """What a reranker learns from.
+    """The pairs that a reranker learns from.
 
-    table: [qid, query, docno, label, rank, score], each pair of a topic and a chunk once; rank (from 1) and
-        score are those of the run, missing where it does not hold the chunk. A topic's positives come first.
-    counts: topics, positives and negatives; what mining left out for which reason; and how many of the hard
-        negatives that were asked for had to be random passages, since the window held too few hits.
+    table: [qid, query, docno, label, rank, score], each pair of a topic and a chunk once. rank (from 1) and score are
+        those of the run, missing where it does not hold the chunk. A topic's positives come first.
+    counts: topics, positives and negatives; the hits that mining left out, by reason; and the hard negatives that had
+        to be random passages, since the window held too few hits.
     """
 
     table: pd.DataFrame
@@ -97,7 +97,7 @@ def training_pairs(data: TrainingData, source: PairSource, seed: int) -> Pairs:
 
 
 def _drawn(hits: pd.DataFrame, wanted: pd.Series, generator: np.random.Generator) -> pd.DataFrame:
-    """[qid, docno]: of the hits that may be negatives of a topic as many as are wanted, at random."""
+    """[qid, docno]: as many as are wanted of the hits that may be negatives of a topic, at random."""
     distinct = hits[["qid", "negative"]].drop_duplicates().rename(columns={"negative": "docno"})
     shuffled = distinct.assign(by=generator.random(len(distinct))).sort_values("by", kind="stable")
     place = shuffled.groupby("qid").cumcount().to_numpy()

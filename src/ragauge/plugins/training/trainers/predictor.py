@@ -23,8 +23,8 @@ LEAVE_OUT = ("sweep", "dataset", "llm", "retriever")
 class PredictorTrainer:
     """Multinomial logistic regression of judge classes on `features` (`ragauge.estimate.fit_predictor`).
 
-    It is held against topics that it has not seen (cross-validation by topic) and against groups of runs that
-    it has not seen: each column of `leave_out` of which the rows have several values is left out in turn.
+    It is tested on topics that it has not seen (cross-validation by topic) and on groups of runs that it has not seen.
+    For the latter each column of `leave_out` whose rows have several values is left out in turn.
     """
 
     component: ClassVar[str] = "predictor"
@@ -52,7 +52,7 @@ class PredictorTrainer:
         require_number("trainer.penalty", self.penalty, 0, above=True)
 
     def fit(self, outcomes: pd.DataFrame, n_boot: int, seed: int) -> Fitted:
-        """The predictor of all rows, and what it is worth on topics and on groups that it was not fitted on.
+        """The predictor of all rows, and its errors on topics and on groups that it was not fitted on.
 
         Tables: transfer_<by> (`ragauge.plugins.training.trainers.sources.beside_other_fits`), reliability. Values:
         predictor_* of the cross-validation, transfer_* as a sweep logs them, and

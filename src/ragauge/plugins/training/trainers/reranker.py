@@ -37,14 +37,14 @@ ACTIVATIONS = {"bce": "Sigmoid", "mse": "Identity"}  # behind the saved model's 
 class Reranker:
     """Tunes a cross-encoder on the relevant chunks of every topic and on others that are not.
 
-    model: the base, an encoder (which gets a head upon its first token) or a cross-encoder of one score: a
-        name on the hub, a carried model's name, the path of a folder, or an MLflow URI.
+    model: the base, an encoder (which gets a head upon its first token) or a cross-encoder of one score. It is a name
+        on the hub, a carried model's name, the path of a folder, or an MLflow URI.
     loss: bce, -y log s(z) - (1 - y) log(1 - s(z)) of the logit z; mse, (z - y)**2.
     neg_ratio, negatives, first, last, positives_per_topic, margin, ceiling: which pairs (`pairs.PairSource`).
     depth: hits of a topic that are reranked when the model is measured. fuse: weight of the retriever's score
         in the system "fused" (reranker=cross_encoder has the formula); 0 leaves that system out.
-    validation_measure: what early stopping looks at: this measure, over chunks, of held-out topics' reranked
-        hits, fused ones unless fuse is 0. validation_topics: of so many of these topics; None is all.
+    validation_measure: the measure that early stopping uses: over chunks, of held-out topics' reranked hits, fused ones
+        unless fuse is 0. validation_topics: the number of these topics; None is all.
     folder: where the files of `model` lie, where that is no path; found by ragauge.
     The other keys are those of `_loop.Steps`.
 

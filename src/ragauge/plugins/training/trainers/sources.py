@@ -1,9 +1,9 @@
 """Whose predictor? Class shares of a group that was left out, by predictors fitted on different rows.
 
 `ragauge.estimate.transfer` says how far one predictor of everything else is off. Here it stands beside the
-constant and the predictors of single sources, on the same topics. A predictor of the group's own rows has no
-place among them: the mean of what a logistic regression predicts is the mean of what it was fitted on, so
-that it is never off on the topics that it shares with the judged shares.
+constant and the predictors of single sources, on the same topics. A predictor of the group's own rows has no place
+among them. The mean of a logistic regression's predictions is the mean of its data, so it is never off on the topics
+that it shares with the judged shares.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def beside_other_fits(
 ) -> pd.DataFrame:
     """The rows of `moved.table` and, on the same topics, what other fits predict: `COLUMNS`.
 
-    `moved` is what `leave_one_out` makes of the frame with the same arguments. `fitted_on` is `all others`
-    (the predictor of all other groups, as in `moved`), `constant` (their class shares) or `single` (the rows
-    of one `source`, a column of the frame, that are not of the group). A row is predicted by a fit on other
-    topics, in the folds of `leave_one_out`. Intervals stand beside `all others` alone.
+    `moved` is what `leave_one_out` makes of the frame with the same arguments. `fitted_on` names the rows of the fit.
+    `all others` is the predictor of all other groups, as in `moved`, and `constant` their class shares. `single` is the
+    rows of one `source` (a column of the frame) that are not of the group. A row is predicted by a fit on other topics,
+    in the folds of `leave_one_out`. Intervals stand beside `all others` alone.
     """
     if moved.table.empty:
         return pd.DataFrame(columns=COLUMNS)
@@ -97,8 +97,8 @@ def beside_other_fits(
 
 
 def mean_errors(table: pd.DataFrame) -> dict[str, float]:
-    """The mean absolute difference of each `fitted_on` of `beside_other_fits`, in shares; all groups count
-    equally, and so do the sources of a group.
+    """The mean absolute difference of each `fitted_on` of `beside_other_fits`, in shares. All groups count equally, and
+    all sources of a group.
     """
     absolute = table.assign(error=table["difference"].abs())
     of_fit = absolute.groupby(["fitted_on", "group", "source"], sort=False)["error"].mean()

@@ -1,8 +1,7 @@
 """Examples that judges learn from: triples (question, passage, answer), right ones and wrong ones.
 
-Source: ARES, section 3.1 (Saad-Falcon et al. 2023, arXiv:2311.09476): weak negatives are drawn at random,
-strong ones are other passages of the same document, the best hits without evidence, and answers with a
-changed fact.
+Source: ARES, section 3.1 (Saad-Falcon et al. 2023, arXiv:2311.09476). Weak negatives are drawn at random. Strong ones
+are other passages of the same document, the best hits without evidence, and answers with a changed fact.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which measure foresees the answer: every measure per topic held against what became of the answer.
 
-AUC and Spearman's correlation are of topics within one system, so that measures whose scale differs between
-systems (a retriever's scores) are not held against it; Kendall's is of the systems' means. Topics are the
-unit of every interval and test.
+AUC and Spearman's correlation are computed over topics within one system, so that a measure whose scale differs between
+systems (a retriever's scores) has no disadvantage. Kendall's is of the systems' means. Topics are the unit of every
+interval and test.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.families import JUDGE, check_target, targets
 from ragauge.contract.groups import FEATURES
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL, level_of_resamples, percentile_interval, topic_weights
@@ -24,7 +24,6 @@ from ragauge.estimate.pairs import holm
 from ragauge.estimate.signs import tail_p
 
 IR_SCORE = "ir_score"
-JUDGE = "judge"  # the target that is the judge's class
 BEFORE = ("context", "ranking")  # what measures are of that are known before the LLM answers
 STATISTICS = ("auc_right", "auc_lack", "spearman", "kendall")
 _FEATURE_LABELS = {
@@ -45,12 +44,12 @@ class Foresight:
     """How well every measure foresees the answers of `target`.
 
     table: a row per measure and statistic: [measure, label, of, statistic, value, lo, hi, n, less_ir,
-    less_ir_lo, less_ir_hi, p, p_chance, p_best, p_holm]. n counts topics; less_ir is the value less that of
-    the IR score on the same rows; p is of the hypothesis that the two are equal, p_holm after Holm's
-    correction over the measures of a statistic. Without an IR score these are missing. p_chance and p_best
-    are of auc_right, over the measures that are known before the LLM answers: that a measure is no better
-    than chance (`_p_chance`), and that none is better than it (`_p_best`). n_systems is how many systems there are;
-    those without any context are left out.
+    less_ir_lo, less_ir_hi, p, p_chance, p_best, p_holm]. n counts topics. less_ir is the value less that of the IR
+    score on the same rows. p is of the hypothesis that the two are equal, p_holm after Holm's correction over the
+    measures of a statistic. Without an IR score these are missing. p_chance and p_best are of auc_right, over the
+    measures that are known before the LLM answers. Their hypotheses: that a measure is no better than chance
+    (`_p_chance`), and that none is better than it (`_p_best`). n_systems is how many systems
+    there are; those without any context are left out.
     """
 
     table: pd.DataFrame
@@ -87,10 +86,10 @@ def foresight(
 ) -> Foresight | None:
     """How well the IR score, the features and the measures of `infos` foresee the answers of each topic.
 
-    frame: a row per topic and system, at one budget. target: "judge", whose class 5 is right and class 1
-    lack, or the name of an answer measure with values in [0, 1], whose value 1 is right, so that there is no
-    lack; None: the judge where there are verdicts, else the first such measure. A measure of which lower
-    values are better counts with its sign changed. Statistics:
+    frame: a row per topic and system, at one budget. target: "judge", whose class 5 is right and class 1 lack, or the
+    name of an answer measure with values in [0, 1], whose value 1 is right, so that there is no lack. None: the judge
+    where there are verdicts, else the first such measure. A measure whose lower values are better counts with its sign
+    changed. Statistics:
     auc_right: P(the measure is higher for a right answer than for one that is not), equal ones by half;
     auc_lack: P(it is lower for a lack of information than for another answer), the same;
     spearman: rank correlation with being right (1 or 0), or with the target's value, the mean over systems;
@@ -98,8 +97,8 @@ def foresight(
         without a test.
     Rows without a value are left out of that measure's statistics. Intervals are percentiles over resamples
     of topics. The difference to the IR score is on the rows that have both; its test takes it as normal with
-    the standard deviation of the resamples. None where nothing can be told: no target, one topic, or no
-    measure. ConfigError for a target that the frame lacks or that is no such measure.
+    the standard deviation of the resamples. None without a target, without a measure, and for one topic. ConfigError
+    for a target that the frame lacks or that is no such measure.
     """
     name = _target(frame, infos, target)
     if name is None:
@@ -113,21 +112,10 @@ def foresight(
     return Foresight(table, name, rows["qid"].nunique(), rows[group].nunique())
 
 
-def check_target(target: str | None, infos: Sequence[AnswerMeasureInfo]) -> None:
-    """ConfigError for a target that is neither the judge nor an answer measure with values in [0, 1]."""
-    fit = _targets(infos)
-    if target not in (None, JUDGE, *fit):
-        raise ConfigError(f"foresight.target={target!r}: allowed are {', '.join([JUDGE, *fit])}")
-
-
-def _targets(infos: Sequence[AnswerMeasureInfo]) -> list[str]:
-    return [i.name for i in infos if i.of == "answer" and i.unit == "share" and i.direction == "higher"]
-
-
 def _target(frame: pd.DataFrame, infos: Sequence[AnswerMeasureInfo], target: str | None) -> str | None:
-    """What the measures are held against; None where the frame has nothing."""
+    """The target column of the measures; None where the frame has none."""
     check_target(target, infos)
-    there = [name for name in _targets(infos) if name in frame and frame[name].notna().any()]
+    there = [name for name in targets(infos) if name in frame and frame[name].notna().any()]
     judged = "label" in frame and frame["label"].notna().any()
     if target is None:
         return JUDGE if judged else next(iter(there), None)
@@ -208,7 +196,7 @@ def _over_patterns(
 def _told(
     measure: _Measure, values: np.ndarray, less: np.ndarray | None, n: int, level: float
 ) -> Iterator[dict[str, object]]:
-    """A row per statistic from [1 + resamples, statistics], the first of which is of the rows as they are."""
+    """A row per statistic from [1 + resamples, statistics]; the first row is of the data themselves."""
     from scipy.stats import norm
 
     for s, statistic in enumerate(STATISTICS):
@@ -238,7 +226,7 @@ def _p_chance(
     Young 1993, exact where topics are independent). Of clusters, whole ones change places: those of equal
     size exactly, others as far as they overlap, which a standard error over clusters bears.
     """
-    from ragauge.diagnose._ranks import standing
+    from ragauge.plugins.foresight._ranks import standing
 
     (topic, n_topics), unit = topic_codes(rows["qid"]), rows["_topic"].to_numpy()
     system = pd.factorize(rows[group])[0]
@@ -294,7 +282,7 @@ def _statistics(
     rows: pd.DataFrame, measures: Sequence[_Measure], n_topics: int, n_boot: int, seed: int, group: str
 ) -> np.ndarray:
     """float64 [1 + n_boot, measures, statistics]: of the rows, and of every resample of their topics."""
-    from ragauge.diagnose._ranks import associations  # here, since numba takes its time
+    from ragauge.plugins.foresight._ranks import associations  # here, since numba takes its time
 
     topic = rows["_topic"].to_numpy()
     system = pd.factorize(rows[group])[0].astype(np.int64)

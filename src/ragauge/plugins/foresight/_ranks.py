@@ -14,7 +14,7 @@ def associations(orders, ties, systems, y_order, y_ties, y_systems, topic, weigh
     right answers, that of lacking ones, and Spearman's correlation.
 
     orders [measures, rows]: the rows by system, and by value within it; ties, systems: where a run of equal
-    values, and a system, ends in that order. y_order, y_ties, y_systems: the same of the target. weight: of
+    values, and a system, ends in that order. y_order, y_ties, y_systems: the same of the target. weight: the weight of
     every row; right, lack: whether the answer is of that class.
     """
     n_rows = topic.size

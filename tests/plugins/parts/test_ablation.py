@@ -10,9 +10,10 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.ablation import ablation, gains
 from ragauge.estimate.intervals import paired_mean
+from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.pairs import compare_pairs
+from ragauge.plugins.parts.ablation import ablation, gains
 
 Values = dict[str, list[float]]
 
@@ -168,3 +169,14 @@ def test_the_gain_has_every_class_and_answer_measure() -> None:
 
 def test_without_verdicts_and_answer_measures_there_is_no_gain_to_show() -> None:
     assert gains(outcomes({"sim": [1.0, 1.0], "none": [0.0, 0.0]}), {"sim": "none"}).empty
+
+
+def test_an_ablation_over_clusters_is_wider() -> None:
+    rng = np.random.default_rng(0)
+    ease = np.repeat(rng.random(6), 10)  # topics of a cluster are alike
+    rows = outcomes({name: np.clip(ease + rng.normal(0, 0.1, 60), 0, 1).round(2).tolist() for name in "st"})
+    rows[CLUSTER] = np.tile(np.repeat(list("abcdef"), 10), 2)
+    settings = {"s": {"reranker": "none"}, "t": {"reranker": "x"}}
+    over, alone = (ablation(part, settings) for part in (rows, rows.drop(columns=CLUSTER)))
+    assert over["difference"].tolist() == pytest.approx(alone["difference"].tolist())
+    assert (over["hi"] - over["lo"] > alone["hi"] - alone["lo"]).all()

@@ -12,11 +12,12 @@ from scipy.stats import kendalltau, norm, spearmanr
 from sklearn.metrics import roc_auc_score
 from statsmodels.stats.multitest import multipletests
 
+from irregular_sweep import UNANSWERABLE, irregular_sweep
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Tagged
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.diagnose.foresight import STATISTICS, Foresight, _p_best, foresight
-from ragauge.findings.foresight import best_of, best_sentence, foresight_figure, foresight_grid
+from ragauge.plugins.foresight.finding import best_of, best_sentence, foresight_figure, foresight_grid
+from ragauge.plugins.foresight.measures import STATISTICS, Foresight, _p_best, foresight
 
 EM = AnswerMeasureInfo("em", "exact match", unit="share")
 LENGTH = AnswerMeasureInfo("length", "length", direction="lower", of="context")
@@ -322,3 +323,20 @@ def test_p_of_chance_against_all_permutations() -> None:
     for name, one in zip(x, own, strict=True):
         exact = (every >= one - 1e-9).mean()
         assert value(found, name, "auc_right", "p_chance") == pytest.approx(exact, abs=0.035)
+
+
+def test_foresight_is_within_systems_over_all_their_topics() -> None:
+    sweep = irregular_sweep()
+    at = sweep[sweep["n_tokens"] == 200]
+    found = foresight(at, [], n_boot=0)
+    assert found is not None
+    table = found.table.set_index(["measure", "statistic"])["value"]
+    kept = at[at["label"].notna() & at["ir_score"].notna() & (at["qid"] != UNANSWERABLE)]
+    won = pairs = 0.0
+    for _, part in kept.groupby("system"):
+        right = part["label"].eq(5).to_numpy(dtype=bool)
+        won += right.sum() * (~right).sum() * roc_auc_score(right, part["ir_score"])
+        pairs += right.sum() * (~right).sum()
+    assert table["ir_score", "auc_right"] == pytest.approx(won / pairs)
+    means = kept.assign(right=kept["label"].eq(5).astype(float)).groupby("system")[["ir_score", "right"]].mean()
+    assert table["ir_score", "kendall"] == pytest.approx(kendalltau(means["ir_score"], means["right"]).statistic)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.families import JUDGE
 from ragauge.contract.finding import (
     Block,
     Cell,
@@ -24,8 +25,8 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Jobs
-from ragauge.diagnose.foresight import BEFORE, IR_SCORE, JUDGE, Foresight, foresight
 from ragauge.findings.tables import between, number
+from ragauge.plugins.foresight.measures import BEFORE, IR_SCORE, Foresight, foresight
 from ragauge.show.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain
 from ragauge.show.formats import score, whole
 
@@ -43,6 +44,7 @@ class Foresees(Finding):
     """How well each measure foresees which answers are right."""
 
     name = "foresight"
+    after = "transfer"
     metrics = ("foresight_{auc_right,auc_lack,spearman,kendall}/*",)
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
@@ -160,10 +162,10 @@ def foresight_figure(found: Foresight) -> Figure | None:
 
 
 def best_of(found: Foresight) -> dict[str, Any] | None:
-    """Of what is known before the LLM answers the measure that foresees best; None where none is defined.
+    """The measure known before the LLM answers that foresees best; None where none is defined.
 
-    shown: whether it is better than chance, tested over all these measures at once (`p_chance`). label: of
-    measures that tie, all of them. beside: how many others may be as good (`p_best`), in words.
+    shown: whether it is better than chance, tested over all these measures at once (`p_chance`). label: the labels of
+        all measures that tie. beside: how many others may be as good (`p_best`), in words.
     """
     rows = found.table[(found.table["statistic"] == "auc_right") & found.table["of"].isin(BEFORE)]
     rows = rows.dropna(subset="value")

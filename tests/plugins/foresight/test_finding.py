@@ -10,8 +10,8 @@ import pytest
 from matplotlib.colors import to_hex
 
 from ragauge.contract.finding import Num, Tagged, columns_of
-from ragauge.diagnose.foresight import Foresight
-from ragauge.findings.foresight import best_of, best_sentence, foresight_figure, foresight_grid
+from ragauge.plugins.foresight.finding import best_of, best_sentence, foresight_figure, foresight_grid
+from ragauge.plugins.foresight.measures import Foresight
 from ragauge.show.drawing import LINE_COLOURS
 
 

@@ -1,8 +1,8 @@
-"""What each part of a system brings: differences with all else equal, averaged over the rest of a grid.
+"""The effect of each part of a system: differences with all else equal, averaged over the rest of a grid.
 
-Of a sweep's grid every two systems are matched that differ in one factor alone (a reranker and none, say).
-Per topic the differences of an option's matches are averaged, so that an option has one estimate, and its
-interval is over topics: the matches of one topic are no independent observations.
+In a sweep's grid every two systems are matched that differ in one factor alone (a reranker and none, say). The
+differences of an option's matches are averaged per topic, so that an option has one estimate. Its interval is over
+topics: the matches of one topic are no independent observations.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ def ablation(
     without_effect: Mapping[str, Collection[str]] | None = None,
     level: float = LEVEL,
 ) -> pd.DataFrame:
-    """What each option of each factor brings against a base option of it, all else equal.
+    """The difference of each option of each factor from a base option, all else equal.
 
     `frame` has a row per topic and `system` (one n_tokens); `settings` gives every system its option of each
     factor: {system: {factor: option}}. The base is `none` where a factor has it, else the first option.
     `without_effect` names the factors that change nothing of a system, such as a chunker where nothing is
     retrieved: pairs of it are not matched for these.
-    Returns [factor, option, base, measure, difference, lo, hi, n, settings]: the mean over topics of the
-    option's value less the base's, averaged over the matching settings of the other factors, of which there
-    are `settings`; no row where none match. `ir_score`: `paired_mean`;
-    `correct` and `hallucination`, in [-1, 1], where any row has a label: `paired_share_interval` with the
-    topic as the unit, or where a sample of topics was judged `powered_difference`. n counts the topics that
-    all matched systems have. Every interval holds by itself. Raises DataError for a system without settings.
+    Returns [factor, option, base, measure, difference, lo, hi, n, settings]; no row where none match. difference: mean
+    over topics of the option's value less the base's, averaged over the `settings` matching settings of the other
+    factors. `ir_score`: `paired_mean`; `correct` and `hallucination`, in [-1, 1], where any row has a label:
+    `paired_share_interval` with the topic as the unit, or where a sample of topics was judged `powered_difference`. n
+    counts the topics that all matched systems have. Every interval holds by itself. Raises DataError for a system
+    without settings.
     """
     systems = set(frame["system"].unique()) if "system" in frame else set()
     unknown = sorted(systems - set(settings))
@@ -66,7 +66,7 @@ def gains(
     level: float = LEVEL,
     answers: Sequence[AnswerMeasureInfo] = (),
 ) -> pd.DataFrame:
-    """What systems give over their base, topic by topic: [system, base, measure, difference, lo, hi, n].
+    """The gain of systems over their base, topic by topic: [system, base, measure, difference, lo, hi, n].
 
     `frame` has a row per topic and `system`, `bases` a base for each compared system: for LLM only the one
     that retrieves nothing. Measures: `correct`, `hallucination`, judge_share_1 to judge_share_4, and the

@@ -1,0 +1,1 @@
+"""Which measure foresees the answers: every measure per topic held against what became of the answer."""
