@@ -6,7 +6,7 @@ import simulations.foresight as sim
 from known_truth.rows import SEED, Row, percent
 
 _NO_SUCH = "no such number"
-_TRIALS = 300
+_TRIALS = 150
 
 
 def _claimed(useful: int, measures: int, topics: int, systems: int, base: float, trials: int) -> str:

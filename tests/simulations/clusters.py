@@ -333,8 +333,8 @@ INTERVALS: dict[str, tuple[Trial, int]] = {
     "share as people would judge (PPI)": (people, 120),
     "mean over slices that share documents": (sliced, 40),
     "AUC of a measure": (auc, 200),
-    "predictor, Brier score": (predictor("brier"), 60),
-    "predictor, log loss": (predictor("log_loss"), 60),
+    "predictor, Brier score": (predictor("brier"), 40),
+    "predictor, log loss": (predictor("log_loss"), 40),
     "transfer, predicted less judged right answers": (transferred, 60),
     "ablation, right answers": (ablated, 120),
     "band of a curve over four budgets": (curve, 60),
@@ -352,7 +352,7 @@ TESTS: dict[str, tuple[Trial, int]] = {
     "gate, scores: equal systems, called regressed": (gate(True, False), 180),
     "gate, right answers: worse by its tolerance, passes": (gate(False, True), 180),
     "gate, scores: worse by its tolerance, passes": (gate(False, False), 180),
-    "twenty useless measures: one foresees": (foreseen, 290),
+    "twenty useless measures: one foresees": (foreseen, 120),
 }
 
 
