@@ -22,7 +22,8 @@ from typing import Any
 
 from timing import against, print_header, print_row
 
-from ragauge.plugins.fictional.source import FictionalWorld, write_shards
+from ragauge.plugins.fictional.collection import write_shards
+from ragauge.plugins.fictional.source import FictionalWorld
 
 PASSAGES = Path(__file__).resolve().parents[2] / "shared" / "data" / "wiki_passages_6119.json"
 DOCUMENTS, SECONDS, GIB = 100_000, 120, 1.5

@@ -191,3 +191,19 @@ def test_a_name_that_is_there_already_is_refused(monkeypatch: pytest.MonkeyPatch
 def test_findings_come_in_the_order_of_what_they_need() -> None:
     needs = [finding.after for finding in job_findings()]
     assert needs == sorted(needs, key=["scores", "answers", "verdicts", "all"].index)
+
+
+@pytest.mark.parametrize(
+    ("config", "used"),
+    [
+        ({}, []),
+        ({"measure_latency": False, "answers": {"f1": {"_target_": "ragauge.measures.answers.F1"}}}, []),
+        ({"measure_latency": True}, ["latency"]),
+        ({"answers": {"faithfulness": {"repeat": 20}}}, ["repeats"]),
+        ({"dataset": {"_target_": "ragauge.plugins.traces.dataset.Traces"}}, ["days", "window"]),
+    ],
+)
+def test_findings_that_few_jobs_need_are_loaded_where_the_config_uses_them(config: dict, used: list[str]) -> None:
+    few = {"days", "latency", "repeats", "window"}
+    assert sorted(few & {finding.name for finding in job_findings(config)}) == used
+    assert few <= {finding.name for finding in job_findings()}

@@ -184,7 +184,7 @@ def test_at_most_fifty_slices_become_metrics_and_all_stand_in_the_table() -> Non
     assert len(logged) == MAX_LOGGED
     assert found.logged["slices"]["slice"].nunique() == 60
     (told,) = SlicesFound().show(SimpleNamespace(), found.value, {}).lines  # type: ignore[arg-type]
-    assert told == "60 slices, of which 50 are metrics; all are in slices.json"
+    assert told == "60 slices; 50 of them are metrics; all are in slices.json"
     assert values["slice_macro/s/ir_score"] == pytest.approx(0.5)
     assert values["slice/s/s0/topics"] == 2
     assert values["slice/s/s0/correct_share_hi"] == 1.0

@@ -80,7 +80,7 @@ def test_two_of_ten_or_more_may_be_missing(
     assert str(told.value) == (
         f"{lost} of {n} verdicts are missing, more than max_missing_share={share:g} allows; "
         f'the first: {BAD}; expected {{"label": 1 to 5, "reason": "..."}}; the reply has \'class\', and '
-        "'label' is read; what was paid for is kept, and a rerun asks only for the rest (an unreadable reply "
+        "'label' is read; paid replies are kept, and a rerun asks only for the rest (an unreadable reply "
         "6 times at most, then see ragauge ledger forget); "
         f"max_missing_share={ {3: 0.12, 1: 0.04 if n == 25 else 0.12}[lost]:g} goes on without them"
     )

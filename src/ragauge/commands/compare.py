@@ -35,7 +35,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--all", action="store_true", help="every metric")
     parser.add_argument("--topics", type=int, default=10, help="topics listed by score and by class (10)")
     parser.add_argument("--bootstrap", type=int, help="replicates of the differences; else the baseline's")
-    parser.add_argument("--seed", type=int, help="of bootstrap and permutations; else the baseline's")
+    parser.add_argument("--seed", type=int, help="seed of bootstrap and permutations; else the baseline's")
     parser.add_argument("--across-datasets", action="store_true", help="pair the topics that datasets share")
     parser.add_argument(
         "--family",

@@ -2,7 +2,7 @@
 
 A finding is one class with a name, a `compute` and a `show`. Terminal, HTML, CSV, Markdown and MLflow take its results
 and know no finding by name. So a new one is a class and a line in a list: for a job or a sweep in
-`ragauge.findings.order`, for a comparison in `ragauge.compare._order`.
+`ragauge.findings.order` and `of_sweeps`, for a comparison in `ragauge.compare._order`.
 """
 
 from __future__ import annotations
@@ -280,6 +280,7 @@ class JobFinding:
     """
 
     group: ClassVar[str] = "ragauge.job_findings"
+    group_on_use: ClassVar[str] = "ragauge.job_findings.on_use"  # those that a job loads where its config uses them
     name: ClassVar[str]
     after: ClassVar[After] = "verdicts"
     metrics: ClassVar[Sequence[Metric | str]] = ()
@@ -291,7 +292,7 @@ class JobFinding:
     def needs(self, job: Job, answers: pd.DataFrame | None) -> list[pd.DataFrame]:
         """The requests to LLMs that computing it would take, as `ragauge.experiment.needs` has them; for a dry run.
 
-        answers: of the job, as far as they are known; None where no LLM is chosen.
+        answers: those of the job, as far as they are known; None where no LLM is chosen.
         """
         return []
 

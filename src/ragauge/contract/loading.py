@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragauge.contract.errors import ConfigError
@@ -145,17 +146,37 @@ def loaded(point: EntryPoint) -> Any:
         raise _unloaded(point, error) from error
 
 
-def findings_of(kind: type[_F], own: Iterable[type[_F]]) -> Iterator[_F]:
-    """ragauge's own findings of a kind (of a sweep, a job, or runs side by side), then those of packages.
+def points_used(group: str, config: Mapping[str, Any] | None) -> list[EntryPoint]:
+    """The entry points of a group that a config (plain values) uses; all of them without a config.
 
-    A job loads those of jobs alone. ConfigError for an object that is no such finding, and for a name that is there
-    already.
+    It uses one where it sets a key of the entry point's name, or builds a component of its package.
+    """
+    return [point for point in points_of(group) if config is None or _used(point, config)]
+
+
+def _used(point: EntryPoint, node: object) -> bool:
+    package = point.value.partition(":")[0].rpartition(".")[0] + "."
+    if isinstance(node, Mapping):
+        return any(
+            (key == point.name and bool(value))
+            or (key == "_target_" and str(value).startswith(package))
+            or _used(point, value)
+            for key, value in node.items()
+        )
+    return isinstance(node, list | tuple) and any(_used(point, value) for value in node)
+
+
+def findings_of(kind: type[_F], own: Iterable[type[_F]], on_use: Iterable[EntryPoint] = ()) -> Iterator[_F]:
+    """ragauge's own findings of a kind (for a sweep, a job, or runs side by side), then those of packages.
+
+    A job loads the findings of jobs alone; `on_use` are entry points beside those of the kind's group.
+    ConfigError for an object that is no such finding, and for a name that is there already.
     """
     taken = set()
     for cls in own:
         taken.add(cls.name)
         yield cls()
-    for point in points_of(kind.group):
+    for point in chain(points_of(kind.group), on_use):
         made = loaded(point)
         try:
             finding = made()

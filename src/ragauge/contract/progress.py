@@ -199,7 +199,7 @@ class Teller:
         return lines
 
     def keep_fresh(self, bar: _Bar) -> _Bar:
-        """The bar, whose time goes on although nobody updates it."""
+        """The bar, whose time goes on without updates."""
 
         def ended() -> None:
             with self._lock:

@@ -161,8 +161,8 @@ class Tools:
     def limited_to(self, uses: frozenset[str], who: str) -> Tools:
         """The same tools, limited to the shared models in `uses`.
 
-        TypeError, which names `who`, for a name that is no shared model, and where another one is taken:
-        what a component makes would then depend on something that its key does not hold.
+        TypeError, which names `who`, for a name that is no shared model, and where another one is taken. The output
+        would then depend on something that its key does not hold.
         """
         unknown = set(uses) - set(SHARED)
         if unknown:
@@ -191,8 +191,7 @@ class Chunker(Protocol):
     def chunk(self, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `chunks`, in document order; text is the parent's text[start:end].
 
-        Of a large corpus it is asked for some documents at a time: what a document's chunks are hangs on
-        this document alone.
+        For a large corpus it gets some documents at a time: a document's chunks must depend on this document alone.
         """
 
 
@@ -253,8 +252,8 @@ class Rewriter(Protocol):
     ) -> pd.DataFrame:
         """Frame `queries`, at least one row for every topic [qid, query].
 
-        run, chunks: what the question itself found, and all chunks; None unless `feedback`. A topic whose
-        rewrite failed has its question, with the origin "failed".
+        run, chunks: the hits of the question itself, and all chunks; None unless `feedback`. A topic whose rewrite
+        failed has its question, with the origin "failed".
         """
 
 
@@ -440,7 +439,7 @@ class MeasuresPieces(Protocol):
     ) -> list[np.ndarray]:
         """For every layout float64 [its evidence, its ends] in [0, 1]: evidence i in layout[:ends[j]].
 
-        NaN where it could not be measured, because somebody that was asked did not answer.
+        NaN where it could not be measured, because a request got no answer.
         """
 
 
@@ -571,9 +570,9 @@ class MeasuresPassages(Protocol):
     ) -> pd.DataFrame:
         """Frame `answer_values`, as `AnswerMeasure.measure` gives it.
 
-        passages: frame `used_passages`, what stands in the topic's context. A measure with
-        `sees_longest = True` is given `longest_passages`: all that stands in the longest context that the job
-        lays out; of each passage `chars` characters stand in this job's context, or 0, `longest` in that one.
+        passages: frame `used_passages`, what stands in the topic's context. A measure with `sees_longest = True` gets
+            `longest_passages`: the text of the longest context that the job lays out. `chars` characters of each
+            passage stand in this job's context, or 0, `longest` in that one.
         """
 
 

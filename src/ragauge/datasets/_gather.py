@@ -167,7 +167,7 @@ class Gatherer:
             known. evidence: docno (or None), text (or None where the document alone is known) and relevance
             (1 where it is left out, above 0). A part of a text names a document of the corpus or none.
             unanswerable: the documents do not answer the question; such a topic has no reference answer.
-            wrong_answers: what a document with a changed fact (`ragauge.contract.changed`) leads to.
+            wrong_answers: the answers that a document with a changed fact leads to (`ragauge.contract.changed`).
         """
         _check_identifier("qid", qid)
         if qid in self._topics:

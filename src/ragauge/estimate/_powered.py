@@ -2,7 +2,7 @@
 
 The estimate of Angelopoulos, Duchi & Zrnic (2023, arXiv:2311.01453), summed over strata (Fisch et al. 2024,
 arXiv:2406.04291). ppi-python gives the same for a given lambda. ragauge tunes lambda its own way. That of every judged
-topic comes from the other judged topics: so it does not depend on the values that it multiplies, and the estimate has
+topic comes from the other judged topics. So it does not depend on the values that it multiplies, and the estimate has
 no bias on few topics. And one lambda serves all strata, since a stratum of ten topics could not determine its own.
 """
 

@@ -140,8 +140,9 @@ def detectable_differences(
     """The smallest difference that the tests of `compare_pairs` see with this power, by measure.
 
     `frame` and `pairs` are what `compare_pairs` takes and returns. Returns [measure, unit, difference,
-    difference_median, comparisons]. difference: of the pair that varies most, so that a difference as large as that
-    between any two systems would have been seen. difference_median: of the median pair. Each test is at alpha /
+    difference_median, comparisons]. difference: that of the pair that varies most, so that a difference as large as
+    that between any two systems would have been seen. difference_median: that of the median pair. Each test is at alpha
+    /
     comparisons: the pairs of the measure, or with the `family` "all" those of all measures. Where only a sample was
     judged, the difference of the shares is that of the normal approximation, (z_a + z_b) times the standard error that
     the interval of the pair has. NaN where no difference can be seen. No rows without pairs.

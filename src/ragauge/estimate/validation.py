@@ -68,10 +68,9 @@ def cross_validate(
     log_loss: natural log, probabilities clipped to [1e-6, 1]. brier: sum over the five classes of the squared
     error, 0 to 2. auc_correct, auc_lack: AUC of P(5) for class 5, of P(1) for class 1, over pairs of rows of one fold.
     NaN where no fold has rows with that class and without. ece: calibration error of P(5) in ten bins of equal width,
-    see `CalibrationError`. calibration_slope, calibration_intercept: of a regression on the logit of P(5), see
-    `CalibrationLine`. Every measure counts a row by its `weight`, where the frame has that column. With fewer topics
-    than n_splits each topic is a fold; with fewer than two every measure is NaN. A class that a training fold lacks has
-    probability 0 there.
+    see `CalibrationError`. calibration_slope, calibration_intercept: see `CalibrationLine`, on the logit of P(5). Every
+    measure counts a row by its `weight`, where the frame has that column. With fewer topics than n_splits each topic is
+    a fold; with fewer than two every measure is NaN. A class that a training fold lacks has probability 0 there.
     """
     check_outcomes(frame, features)
     weights = row_weights(frame)

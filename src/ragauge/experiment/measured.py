@@ -81,8 +81,8 @@ class MeasuredJob:
     def outcomes(self) -> pd.DataFrame:
         """A row per topic, as `outcomes.parquet` holds them.
 
-        To what stages made of it, labels by people are added, predictions for the topics that were not
-        judged where a sample was (and the verdicts of `judge.earlier`), slices, and the cause of failure.
+        To the stages' columns it adds labels by people, slices, and the cause of failure; and for a judged sample
+        predictions for the topics that were not judged (and the verdicts of `judge.earlier`).
         """
         rows = self.pipeline.outcomes.assign(**{g: self.folder.choices.get(g, "?") for g in GROUPS})
         if other_labels(rows):
@@ -100,7 +100,9 @@ class MeasuredJob:
     @cached_property
     def findings(self) -> list[JobFinding]:
         """The findings of the job, in order."""
-        return job_findings()
+        from omegaconf import OmegaConf
+
+        return job_findings(OmegaConf.to_container(self.cfg, resolve=False))  # type: ignore[arg-type]
 
     def find_out(self, after: After, run: track.Run) -> None:
         """Computes the findings that come at this place, and logs and prints each."""

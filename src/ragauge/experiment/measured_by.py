@@ -1,4 +1,5 @@
-"""What a job measures with, which decides which jobs may be pooled with it, and its predictor."""
+"""The settings and models that a job measures with, which decide which jobs may be pooled with it, and its
+predictor."""
 
 from __future__ import annotations
 

@@ -46,9 +46,9 @@ def prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
 
 
 # What the settings ask for is found by plug-ins, and nothing else reads them: entry point by setting, and its group.
-_SETTINGS_OF_FINDINGS: dict[str, tuple[str, type[Finding | JobFinding]]] = {
-    "measure_latency": ("latency", JobFinding),
-    "foresight.target": ("foresight", Finding),
+_SETTINGS_OF_FINDINGS: dict[str, tuple[str, str]] = {
+    "measure_latency": ("measure_latency", JobFinding.group_on_use),
+    "foresight.target": ("foresight", Finding.group),
 }
 
 
@@ -56,10 +56,10 @@ def check_settings(cfg: DictConfig) -> None:
     """ConfigError for a setting that is read by a finding which is not installed."""
     from omegaconf import OmegaConf
 
-    for key, (name, kind) in _SETTINGS_OF_FINDINGS.items():
+    for key, (name, group) in _SETTINGS_OF_FINDINGS.items():
         value = OmegaConf.select(cfg, key)
-        if value and name not in {point.name for point in points_of(kind.group)}:
-            raise ConfigError(f"{key}={value}: the plug-in {name} is not installed (entry points of {kind.group})")
+        if value and name not in {point.name for point in points_of(group)}:
+            raise ConfigError(f"{key}={value}: its plug-in is not installed (entry point {name} of the group {group})")
 
 
 def judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:

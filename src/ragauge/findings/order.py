@@ -1,34 +1,27 @@
-"""The findings of a job and of a sweep, each in the order in which they are computed, and what is shown first."""
+"""The findings of a job in the order in which they are computed; what of a job or a sweep is shown first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import get_args
+from collections.abc import Iterable, Mapping
+from typing import Any, get_args
 
 from ragauge.contract.finding import After, Finding, JobFinding
-from ragauge.contract.loading import findings_of
+from ragauge.contract.loading import findings_of, points_used
 from ragauge.contract.metric_names import OF_EVERY_JOB, OF_EVERY_SWEEP, spelled
-from ragauge.findings.answers import Answers, AnswersMeasured, RecordedAnswers
-from ragauge.findings.asked_again import AskedAgain, JudgedAgain
-from ragauge.findings.budgets import OverBudgets
-from ragauge.findings.classes import Classes, Sample
-from ragauge.findings.clusters import Clusters, ClustersFound
-from ragauge.findings.conclusion import Conclusion
-from ragauge.findings.cost import Cost, Costs, JudgeCosts
-from ragauge.findings.failures import Failures, FailuresFound
-from ragauge.findings.funnel import Funnel, FunnelFound
-from ragauge.findings.ir_score import ScoreByN, ScoreFound
+from ragauge.findings.answers import AnswersMeasured, RecordedAnswers
+from ragauge.findings.asked_again import JudgedAgain
+from ragauge.findings.clusters import ClustersFound
+from ragauge.findings.cost import Costs, JudgeCosts
+from ragauge.findings.failures import FailuresFound
+from ragauge.findings.funnel import FunnelFound
+from ragauge.findings.ir_score import ScoreFound
 from ragauge.findings.lacking import Lacking, Skipped
-from ragauge.findings.leaderboard import Leaderboard
-from ragauge.findings.people import BesidePeople, PeopleFound
+from ragauge.findings.people import PeopleFound
 from ragauge.findings.per_question import PerQuestion
-from ragauge.findings.predicted import Predicted, PredictedShares
-from ragauge.findings.rankings import Rankings, RankingsFound, Retrieving
-from ragauge.findings.slices import Slices, SlicesFound
-from ragauge.findings.thresholds import Estimates, NothingFitted, PredictorFound, ThresholdsFound, ZonesFound
-from ragauge.findings.topics import WorthReading
-from ragauge.findings.transfer import Transfers
-from ragauge.findings.what_ran import Unreadable, WhatRan
+from ragauge.findings.predicted import Predicted
+from ragauge.findings.rankings import RankingsFound, Retrieving
+from ragauge.findings.slices import SlicesFound
+from ragauge.findings.thresholds import Estimates
 
 _OF_JOBS: tuple[type[JobFinding], ...] = (
     # After the scores, before an LLM is asked.
@@ -54,32 +47,6 @@ _OF_JOBS: tuple[type[JobFinding], ...] = (
     ClustersFound,
     Predicted,
 )
-_OF_SWEEPS: tuple[type[Finding], ...] = (
-    Leaderboard,
-    Clusters,
-    ScoreByN,
-    OverBudgets,
-    Funnel,
-    Rankings,
-    Classes,
-    Sample,
-    AskedAgain,
-    BesidePeople,
-    Answers,
-    Failures,
-    Slices,
-    ThresholdsFound,
-    NothingFitted,
-    ZonesFound,
-    PredictorFound,
-    PredictedShares,
-    Transfers,
-    Cost,
-    WorthReading,
-    Unreadable,
-    Conclusion,
-    WhatRan,
-)
 # What the report and the terminal begin and end with; all else stands between them in the order above.
 _FIRST, _LAST = ("conclusion", "failures"), ("what_ran",)
 
@@ -94,20 +61,23 @@ def findings() -> list[Finding]:
 
     ConfigError for one that cannot be had.
     """
+    from ragauge.findings.of_sweeps import OF_SWEEPS  # a job does without
+
     found: list[Finding] = []
-    for finding in findings_of(Finding, _OF_SWEEPS):
+    for finding in findings_of(Finding, OF_SWEEPS):
         names = [one.name for one in found]
         found.insert(names.index(finding.after) + 1 if finding.after in names else len(found), finding)
     return found
 
 
-def job_findings() -> list[JobFinding]:
+def job_findings(config: Mapping[str, Any] | None = None) -> list[JobFinding]:
     """A job's: by what they need ragauge's own, then those of packages; ConfigError for one that cannot be had.
 
+    config: that of the job, in plain values, which decides over those in `group_on_use`; None: all of them.
     Costs come last, so that they count what findings ask an LLM for.
     """
     needs = get_args(After)
-    found = findings_of(JobFinding, _OF_JOBS)
+    found = findings_of(JobFinding, _OF_JOBS, points_used(JobFinding.group_on_use, config))
     return sorted(found, key=lambda one: (needs.index(one.after), isinstance(one, Costs | JudgeCosts)))
 
 

@@ -216,7 +216,7 @@ class Batch:
     async def _reserve(self, key: str, prompt: str) -> Planned | None:
         """The next call with what it may cost reserved, None without a limit; ends the batch at the limit.
 
-        Where calls in flight leave no room, of this process or another, waits for what they are billed.
+        Where calls in flight leave no room, of this process or another, it waits for their bills.
         """
         llm = self.llm
         if llm.max_cost_usd is None:

@@ -69,15 +69,14 @@ class ChatLLM(ChatSettings):
     ) -> list[Reply]:
         """One reply per prompt, in order; finished calls are kept and never paid twice.
 
-        A reply that its reader cannot read is asked for once more, and then given as it is: `readers` has one
-        per prompt, or is empty where every text is a reply. The ledger keeps it, and a later run asks again,
-        until the request has MOST_UNREAD of them. `options` go with the request (a JSON schema, say), `salt`
-        tells a deliberate repetition from the same request; both are part of what the ledger knows a call by.
-        A reply cut at the token limit has its text and the error CUT. A call that fails on every attempt
-        gives text None and the error. Of equal prompts the first is paid, the others are marked as cached; a
-        cached reply has the tokens of its call and costs 0. Raises ConfigError where every call would fail
-        (key, model, address), GateError before `max_cost_usd` is exceeded, MissingError after `give_up_after`
-        failures in a row.
+        A reply that its reader cannot read is asked for once more, and then given as it is. `readers` has one per
+        prompt, or is empty where every text is a reply. The ledger keeps it, and a later run asks again, until the
+        request has MOST_UNREAD of them. `options` go with the request (a JSON schema, say), `salt` tells a deliberate
+        repetition from the same request; both are part of what the ledger knows a call by. A reply cut at the token
+        limit has its text and the error CUT. A call that fails on every attempt gives text None and the error. The
+        first of equal prompts is paid, and the others are marked as cached; a cached reply has the tokens of its call
+        and costs 0. Raises ConfigError where every call would fail (key, model, address), GateError before
+        `max_cost_usd` is exceeded, MissingError after `give_up_after` failures in a row.
         """
         served = self.served(store) if prompts else {}
         if isinstance(store, FreshWorkplace):

@@ -80,7 +80,7 @@ class SharedChat:
     def replies(self, group: str) -> pd.DataFrame:
         """The replies to a group's component so far, a row a prompt, as `costs` takes it.
 
-        Of a list of components, such as `answers`, that of all of them, or of one: `answers.<name>`. `qid` is
+        For a list of components, such as `answers`, the component of all of them, or of one: `answers.<name>`. `qid` is
         a number.
         """
         within = f"{group}."

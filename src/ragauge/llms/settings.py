@@ -147,7 +147,7 @@ class ChatSettings:
     def charge(self, prompt: str, options: Mapping[str, Any] | None, received: Received | None) -> tuple[float, bool]:
         """US dollars of a call, and whether they are the most that it can cost, its usage not being known.
 
-        received: what came back; None for a call that may have cost something and gave nothing.
+        received: the server's reply; None for a call that may have cost something and gave nothing.
         """
         told = (None, None) if received is None else (received.prompt_tokens, received.completion_tokens)
         bounds = self.token_bounds(prompt, options)

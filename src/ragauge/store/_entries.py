@@ -141,7 +141,7 @@ class Store:
     def checkpoints(self, key: Key) -> Path:
         """Where the key's maker keeps its state, so that the next one goes on if it is killed.
 
-        The folder is no part of the entry; whoever made that removes it.
+        The folder is no part of the entry; its maker removes it.
         """
         return self.root / CHECKPOINTS / key.digest
 
@@ -168,9 +168,9 @@ class Store:
     def get(self, key: Key, make: Callable[[Path], None], told: Mapping[str, Any] | None = None) -> Entry:
         """The entry of the key; `make(folder)` fills an empty folder if the entry is not there yet.
 
-        Of several callers in any number of processes one makes, the others wait and read. If `make`
-        raises, nothing is left behind. What `told` holds once it was made is kept in its manifest as `told`:
-        JSON values on the making, such as its cost, that are no part of the output.
+        Among several callers in any number of processes one makes it, and the others wait and read. If `make` raises,
+        nothing is left behind. The values in `told` after the making are kept in its manifest as `told`. They are JSON
+        values on the making, such as its cost, that are no part of the output.
         """
         found = self.find(key)
         if found is not None:

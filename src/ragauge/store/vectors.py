@@ -72,10 +72,10 @@ class VectorCache:
     ) -> np.ndarray:
         """float32 [len(texts), dimensions] of distinct texts; those that are not there are embedded and kept.
 
-        A slice of texts is claimed at a time, so that processes embed beside each other, and no text is
-        embedded twice: what another one is embedding is waited for, when all else is done. at_once: texts of
-        a slice at least, where many workers embed them; None is 256. Of a fast model slices become as large
-        as 4 s allow, up to 65,536 texts: it leaves large segments, which need not be merged.
+        A slice of texts is claimed at a time, so that processes embed beside each other, and no text is embedded twice.
+        Texts that another process embeds are waited for, when all else is done. at_once: texts of a slice at least,
+        where many workers embed them; None is 256. With a fast model slices become as large as 4 s allow, up to 65,536
+        texts: it leaves large segments, which need not be merged.
         """
         size = max(at_once or 0, _SLICE)
         keys = _text_keys(texts)

@@ -147,7 +147,7 @@ def at(uri: str) -> Iterator[MlflowClient]:
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """While it lasts ragauge connects anew; afterwards MLflow's own functions look where they did before."""
+    """While it lasts ragauge connects again; afterwards MLflow's own functions look where they did before."""
     connect.cache_clear()
     client_of.cache_clear()
     with _address_kept():

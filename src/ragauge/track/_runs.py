@@ -301,9 +301,9 @@ class Tracker:
     ) -> Iterator[Run]:
         """An open run, which ends FINISHED, or FAILED with its error, or KILLED if interrupted.
 
-        No secret gets into its name, params, tags and note. Where the tags name a job of a sweep, the run of
-        an attempt at it that did not come to its end is taken over; one that did has the id `ended`.
-        Raises TrackingError where MLflow stops answering; such a run stays open until `close_orphans`.
+        No secret gets into its name, params, tags and note. Where the tags name a job of a sweep, the run of an attempt
+        at it that did not end is taken over. One that did end has the id `ended`. Raises TrackingError where MLflow
+        stops answering; such a run stays open until `close_orphans`.
         """
         from mlflow.entities import Param, RunTag
 
@@ -383,8 +383,8 @@ class Tracker:
     def present(self, saved: Iterable[View], note: str, replace: bool = True) -> None:
         """Saves views of the experiment and its description, shown above its runs.
 
-        A description that somebody else wrote, or changed, stays; without `replace` every one does. With it,
-        views of ragauge's that are not among these are gone.
+        A description that a user wrote, or changed, stays; without `replace` every one does. With it, views of
+        ragauge's that are not among these are gone.
         """
         client, experiment_id = client_of(self.uri, self.experiment)
         with reachable(self.uri):

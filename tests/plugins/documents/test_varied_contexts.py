@@ -323,10 +323,10 @@ def test_what_cannot_be_asked_is_told_before_any_work(small: SmallPipelines, tmp
     erag = {"erag": ERag()}
     check_measures(small(answers=erag))
     recorded = RecordedAnswers(path=tmp_path / "none.jsonl")
-    for llm, told in ((NoLLM(), "gives no answers"), (recorded, "was asked before: there is nobody to ask")):
+    for llm, told in ((NoLLM(), "gives no answers"), (recorded, "was asked before; no LLM is set up here")):
         with pytest.raises(ConfigError, match=rf"^answers.erag has the llm answer .* llm {told}$"):
             check_measures(small(answers=erag, llm=llm))
-    with pytest.raises(ConfigError, match=r"^answers.alignment has the llm answer .* nobody to ask$"):
+    with pytest.raises(ConfigError, match=r"^answers.alignment has the llm answer .* no LLM is set up here$"):
         check_measures(small(answers={"alignment": alignment(by="leave_one_out")}, llm=recorded))
     check_measures(small(answers={"alignment": alignment()}, llm=recorded))
     with pytest.raises(ConfigError, match=r"^answers.erag has the judge label answers, .* that are new$"):

@@ -23,15 +23,16 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import Batches
 from ragauge.contract.identity import identity
 from ragauge.datasets import JsonlDataset
-from ragauge.plugins.fictional import names, source
+from ragauge.plugins.fictional import collection, names
 from ragauge.plugins.fictional.articles import text_of, write_article
+from ragauge.plugins.fictional.collection import write_shards
 from ragauge.plugins.fictional.entities import Region
 from ragauge.plugins.fictional.names import Names
 from ragauge.plugins.fictional.prose import STYLES
 from ragauge.plugins.fictional.questions import kinds
 from ragauge.plugins.fictional.region import make_region, sizes
 from ragauge.plugins.fictional.relations import OF_KIND, RELATIONS
-from ragauge.plugins.fictional.source import FictionalWorld, write_shards
+from ragauge.plugins.fictional.source import FictionalWorld
 
 
 def world_of(**knobs: Any) -> FictionalWorld:
@@ -241,7 +242,8 @@ def test_a_count_changes_by_one_in_its_twin(data: object) -> None:
 @pytest.mark.parametrize("documents", [100, 1_100])
 def test_one_seed_gives_the_same_bytes_in_any_process(tmp_path: Path, documents: int) -> None:
     code = (
-        "import sys; from pathlib import Path; from ragauge.plugins.fictional.source import *; "
+        "import sys; from pathlib import Path; from ragauge.plugins.fictional.collection import *; "
+        "from ragauge.plugins.fictional.source import FictionalWorld; "
         f"world = FictionalWorld(documents={documents}, look_alikes=3, max_hops=4, questions=8, seed=11); "
         "write_shards(world, Path(sys.argv[1]))"
     )
@@ -295,7 +297,7 @@ def test_a_corpus_file_ends_after_ten_thousand_documents(tmp_path: Path) -> None
 def test_documents_in_batches_are_those_of_the_frame(monkeypatch: pytest.MonkeyPatch, twins: bool) -> None:
     world = world_of(documents=700, questions=3, twins=twins)
     whole = world.load()
-    monkeypatch.setattr(source, "_SHARD", 150)
+    monkeypatch.setattr(collection, "_SHARD", 150)
     found = world.load()
     assert isinstance(found.docs, Batches)
     assert [len(some) for some in found.docs][:4] == [150] * 4

@@ -66,7 +66,7 @@ def test_a_service_is_no_arm_of_a_hybrid() -> None:
         "retriever=hybrid", "retriever.arms=[sim,service]", "+retriever@retriever.options.service=service",
         "service.url=http://localhost:8000/ask",
     ]  # fmt: skip
-    with pytest.raises(ConfigError, match=r"retriever\.options\.service: service brings texts of its own"):
+    with pytest.raises(ConfigError, match=r"retriever\.options\.service: service brings its own texts"):
         instantiate_components(compose("config", overrides=given))
 
 

@@ -99,7 +99,7 @@ def test_files_that_are_there_are_refused_unless_they_may_be_overwritten(name: s
     (tmp_path / name).write_text("", encoding="utf-8")
     with pytest.raises(ConfigError) as raised:
         checked_files(out, overwrite=False)
-    assert str(raised.value) == f"out={out}: {tmp_path / name} is there; overwrite=true writes it anew"
+    assert str(raised.value) == f"out={out}: {tmp_path / name} is there; overwrite=true writes it again"
     assert checked_files(out, overwrite=True) == Files(tmp_path / "q.jsonl")
     (tmp_path / name).unlink()
     assert checked_files(out, overwrite=False) == Files(tmp_path / "q.jsonl")

@@ -340,7 +340,7 @@ def test_files_that_are_there_are_not_written_over_unless_told(
     with ChatServer(reply) as server:
         more = ["writer=cloze", "n_questions=2"]
         assert main(arguments(corpus, server, *more)) == 2
-        assert "questions.sheet.csv is there; overwrite=true writes it anew" in capsys.readouterr().err
+        assert "questions.sheet.csv is there; overwrite=true writes it again" in capsys.readouterr().err
         assert sheet.read_text("utf-8") == "filled in by people"
         assert main(arguments(corpus, server, *more, "overwrite=true")) == 0
 

@@ -79,10 +79,10 @@ class ChatJudge(ChatLLM):
     repeat: how many topics are judged again, to measure how stable the labels are (`judge_again`): once as
         before, and in mode batch once more with the candidates in another order.
     prompt: a text, or the name of a .txt file; null for the shipped one of the mode.
-    prompts: several wordings that replace it, by which every answer is judged: texts, .txt files, or a, b and c, which
-        are shipped and mean the same (a is the default one). Verdicts by the first are `label`, those by the others
-        `label_2`, `label_3`, and so on; where one lacks, all of them are missing. Answers are judged again by the first
-        alone.
+    prompts: several wordings that replace it, by which every answer is judged. They are texts, .txt files, or a, b and
+        c, which are shipped and mean the same (a is the default one). Verdicts by the first are `label`, those by the
+        others `label_2`, `label_3`, and so on; where one lacks, all of them are missing. Answers are judged again by
+        the first alone.
 
     A reply that cannot be read exactly, or that was cut at the token limit, is asked for once more. Then its verdicts
     are missing, with status `unreadable` and the raw reply, and a later run asks again.
@@ -171,10 +171,9 @@ class ChatJudge(ChatLLM):
     ) -> pd.DataFrame:
         """Further verdicts on the answers of `repeat` topics, drawn by `seed`, from requests of their own.
 
-        As of `judge_candidates` on the same candidates, with a column `order`: `same` for the same request
-        once more, and in mode batch `other` for the candidates moved by half of their number. Of equal
-        answers one is repeated, and in mode batch none that is alone in its request. No rows where nothing is
-        repeated.
+        The same frame as `judge_candidates` on the same candidates, with a column `order`: `same` for the same request
+        once more, and in mode batch `other` for the candidates moved by half of their number. Among equal answers one
+        is repeated, and in mode batch none that is alone in its request. No rows where nothing is repeated.
         """
         sample = self._to_repeat(candidates, seed)
         orders = _AGAIN[self.mode]
@@ -238,8 +237,8 @@ class ChatJudge(ChatLLM):
     ) -> pd.DataFrame:
         """The requests of `judge_candidates`, and of `judge_again` with `repeat`, as of ChatLLM.needs_of.
 
-        The column `again` tells the latter apart. An answer that is missing in `candidates` is one that is
-        not known yet: some 30 tokens stand in for it, and `exact` is False for the requests that hold it.
+        The column `again` tells the latter apart. An answer that is missing in `candidates` is not known yet. Some 30
+        tokens stand in for it, and `exact` is False for the requests that hold it.
         """
         unknown = candidates["answer"].isna()
         # Told apart, since unknown answers of several candidates will rarely be equal.

@@ -122,7 +122,7 @@ class OfMeasure(Stage):
 
 
 class MeasureAnswers(OfMeasure):
-    """What one answer measure gives every answer."""
+    """The values of one answer measure for every answer."""
 
     name = "answer_values"
     makes = ("answer_values",)

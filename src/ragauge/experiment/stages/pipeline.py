@@ -180,8 +180,7 @@ class Pipeline(StageRunner):
     def lines(self) -> Iterator[Line]:
         """The job's plan: its stages with their keys, and whether their output is in the store.
 
-        Nothing that is stored is made, and nobody is asked: the key of a stage that reads what is not there is
-        not known.
+        Nothing that is stored is made, and no LLM is asked. The key of a stage whose input is not there is not known.
         """
         for step in self.plan.steps:
             stage, waits = step.stage, step.waits_for

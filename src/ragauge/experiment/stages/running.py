@@ -149,7 +149,7 @@ class StageRunner:
     def key(self, stage: str, **given: pd.DataFrame) -> Key:
         """The key of a stage's output; `given` frames replace those that the job would make.
 
-        What else the stage reads is made now where it is not there yet.
+        The other reads of the stage are made now where they are not there yet.
         """
         return self._key_of(self.plan.step(stage), given)
 

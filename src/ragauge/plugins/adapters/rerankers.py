@@ -72,7 +72,7 @@ class LangChainReranker:
 class PyTerrierReranker:
     """Any PyTerrier transformer of runs: a mapping with the `_target_` of one, or of a function making one.
 
-    It gets the best `depth` hits of all topics as a frame [qid, query, docno, text, score, rank], and must return qid,
+    It gets the best `depth` hits of all topics as a frame [qid, query, docno, text, score, rank]. It must return qid,
     docno and score of some or all of them. The result is ordered by score, then docno, and cut at `top_k` (None is
     depth).
     revision: to be raised when what the code only calls changes (a service, a file), since stored runs know

@@ -95,8 +95,8 @@ class CragJudge(ChatLLM):
     ) -> pd.DataFrame:
         """The first request about every answer that no rule decides, as of ChatLLM.needs_of.
 
-        Further references are asked about only where the first is not met, so they are not counted; an answer
-        that is not known yet is some 30 tokens long, and `exact` is False for it.
+        Further references are asked about only where the first is not met, so they are not counted. An answer that is
+        not known yet is some 30 tokens long, and `exact` is False for it.
         """
         unknown = candidates["answer"].isna()
         filled = candidates.assign(answer=candidates["answer"].mask(unknown, _EXPECTED_ANSWER))

@@ -10,10 +10,9 @@ from ragauge.plugins.fictional.chains import chain
 from ragauge.plugins.fictional.dice import Dice
 from ragauge.plugins.fictional.entities import Region
 from ragauge.plugins.fictional.lacking import false_premise, unanswerable
+from ragauge.plugins.fictional.parameters import MOST_HOPS
 from ragauge.plugins.fictional.sets import aggregation, comparison, negation
 
-MOST_HOPS = 4
-TYPES = ("chain", "comparison", "aggregation", "negation", "false_premise", "unanswerable")
 _MISSES = 500  # tries in a row that bring nothing new: the region is taken to have no more
 _MAKERS: dict[str, Callable[[Asker], Question | None]] = {
     **{f"chain{hops}": partial(chain, hops=hops) for hops in range(1, MOST_HOPS + 1)},

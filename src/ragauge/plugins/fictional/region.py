@@ -8,8 +8,6 @@ from ragauge.plugins.fictional.names import Names
 from ragauge.plugins.fictional.words import WORDS
 
 REGION = 500  # articles; the last region of a world takes up to as many again, less one
-LEAST = 100  # articles that a world needs for all kinds of question
-MOST_ALIKE = 12
 
 _SHARES = {"town": 0.13, "firm": 0.15, "work": 0.22, "event": 0.10}  # the rest is people
 # How many numbers of each kind of name a region may use: 1,000,000 articles are 2,000 regions.

@@ -1,34 +1,21 @@
-"""`dataset=fictional`: the world as frames and as files."""
+"""`dataset=fictional`: a generated world as a dataset."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import pandas as pd
-
-from ragauge.contract.changed import changed_docno
-from ragauge.contract.checks import require, require_count, require_flag, require_number, require_text
-from ragauge.contract.frames import Batches
-from ragauge.contract.identity import later, runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._gather import document_frame
-from ragauge.plugins.fictional.prose import STYLES
-from ragauge.plugins.fictional.questions import MOST_HOPS, TYPES
-from ragauge.plugins.fictional.region import LEAST, MOST_ALIKE
-from ragauge.plugins.fictional.twins import Twin
-from ragauge.plugins.fictional.world import Plan, Topic, interleaved, shards
+from ragauge.plugins.fictional.parameters import Parameters
 
-MOST_DOCUMENTS = 1_000_000
-Document = tuple[str, str, str]  # docno, title, text
-_SHARD = 10_000  # documents of a file, or of a batch of a larger world
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
-class FictionalWorld:
+class FictionalWorld(Parameters):
     """Articles on people, towns, firms, works and events that do not exist, and questions on them.
 
     No model can have read them. The same parameters give the same bytes on every machine.
@@ -45,33 +32,6 @@ class FictionalWorld:
     component: ClassVar[str] = "fictional"
     version: ClassVar[int] = 2
 
-    name: str = runtime("fictional")
-    style: str = "plain"
-    documents: int = 150
-    seed: int = 1
-    look_alikes: int = 3
-    pronouns: float = 0.2
-    max_hops: int = 2
-    questions: int = 25
-    types: Sequence[str] = ("chain", "comparison", "unanswerable")
-    limit: int | None = None
-    twins: bool = later(False)
-
-    def __post_init__(self) -> None:
-        require_text("dataset.name", self.name, "names")
-        require("dataset.style", self.style, self.style in STYLES, ", ".join(STYLES))
-        require_count("dataset.documents", self.documents, LEAST, most=MOST_DOCUMENTS)
-        require_count("dataset.seed", self.seed, 0)
-        require_count("dataset.look_alikes", self.look_alikes, 0, most=MOST_ALIKE)
-        require_number("dataset.pronouns", self.pronouns, 0, 1)
-        require_count("dataset.max_hops", self.max_hops, 1, most=MOST_HOPS)
-        require_count("dataset.questions", self.questions, 1, note="of each kind")
-        allowed = f"lists of {', '.join(TYPES)}; [] is all of them"
-        ok = isinstance(self.types, (list, tuple)) and all(type_ in TYPES for type_ in self.types)
-        require("dataset.types", self.types, ok, allowed)
-        require_count("dataset.limit", self.limit, null="all topics")
-        require_flag("dataset.twins", self.twins)
-
     def files(self) -> Mapping[str, Path]:
         """None: nothing is read."""
         return {}
@@ -79,164 +39,14 @@ class FictionalWorld:
     def load(self) -> Dataset:
         """The collection; ConfigError where so many questions of a kind cannot be formed.
 
-        The documents of a large world come in batches, and are written anew for each reading of them.
+        The documents of a large world come in batches, and are written again for each reading of them.
         """
-        large = self.documents > _SHARD
-        docs: list[Document] = []
-        topics: list[Topic] = []
-        for shard in shards(self._plan(), twins=self.twins):
-            twins = (_answered_by(topic) for topic in shard.topics)
-            docs.extend([shard.document(twin.entity) for twin in twins if twin] if large else shard.docs)
-            topics.extend(shard.topics)
-        chosen = interleaved(topics)[: self.limit]
-        more = _changed_articles(docs, chosen) if self.twins else []
-        found = Batches(lambda: self._batches(more)) if large else document_frame([*docs, *more])
-        return Dataset(found, _topic_frame(chosen), _evidence_frame(chosen))
+        from ragauge.plugins.fictional.collection import collection  # a stored dataset is read without it
 
-    def _batches(self, more: Sequence[Document]) -> Iterator[pd.DataFrame]:
-        """Frames `docs` of 10,000 documents each, region by region, and of those that are not the world's."""
-        held: list[Document] = []
-        for shard in shards(replace(self._plan(), types=()), twins=False):
-            held.extend(shard.docs)
-            while len(held) >= _SHARD:
-                yield document_frame(held[:_SHARD])
-                held = held[_SHARD:]
-        if held or more:
-            yield document_frame([*held, *more])
+        return collection(self)
 
     def counterfactuals(self) -> pd.DataFrame:
-        """A frame of topics with one fact of one document changed, and the truth beside it.
+        """`collection.counterfactuals` of this world."""
+        from ragauge.plugins.fictional.collection import counterfactuals
 
-        Columns: qid; docno and relation of the fact; sentence, as it stands in the document, and changed,
-            which
-        takes its place; answer and changed_answer, and all that are accepted of both (answers,
-        changed_answers). Types other than chain, comparison and aggregation have none, nor has a topic for
-        which no single change leads to exactly one other answer.
-        """
-        found = [topic for shard in shards(self._plan()) for topic in shard.topics]
-        rows = [_twin_row(topic) for topic in interleaved(found)[: self.limit] if topic.twin is not None]
-        return pd.DataFrame(rows, columns=list(_TWIN_COLUMNS))
-
-    def _plan(self) -> Plan:
-        types = tuple(type_ for type_ in TYPES if not self.types or type_ in self.types)
-        alike, pronouns = self.look_alikes, float(self.pronouns)
-        return Plan(self.documents, self.seed, alike, pronouns, self.style, self.max_hops, self.questions, types)
-
-
-def _changed_articles(docs: Sequence[Document], topics: Sequence[Topic]) -> list[Document]:
-    """The articles of the topics' twins, with the changed sentence in place of the true one."""
-    known = {docno: (title, text) for docno, title, text in docs}
-    found = []
-    for topic in topics:
-        if (twin := _answered_by(topic)) is not None:
-            title, text = known[twin.entity.docno]
-            docno = changed_docno(topic.qid, twin.entity.docno)
-            found.append((docno, title, text.replace(twin.sentence, twin.changed, 1)))
-    return found
-
-
-def _answered_by(topic: Topic) -> Twin | None:
-    """The topic's twin, if its changed sentence alone leads to the other answer.
-
-    Not so in a chain whose changed fact is not the last one: the way leads on to an article that the evidence
-    does not name.
-    """
-    twin = topic.twin
-    if twin is None or (topic.question.type == "chain" and twin.relation != topic.question.facts[-1][1]):
-        return None
-    return twin
-
-
-def write_shards(world: FictionalWorld, folder: Path) -> list[Path]:
-    """Writes the world as JSON Lines and returns the files; one region is in memory at a time.
-
-    corpus-00000.jsonl and so on hold 10,000 documents each, questions.jsonl the topics and
-    counterfactuals.jsonl the twins. `dataset=jsonl` reads the corpus files, put together, and the questions.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    files: list[Path] = []
-    topics: list[Topic] = []
-    written, stream = 0, None
-    try:
-        for shard in shards(world._plan()):
-            topics.extend(shard.topics)
-            for docno, title, text in shard.docs:
-                if written % _SHARD == 0:
-                    if stream is not None:
-                        stream.close()
-                    files.append(folder / f"corpus-{written // _SHARD:05d}.jsonl")
-                    stream = files[-1].open("w", encoding="utf-8", newline="\n")
-                assert stream is not None
-                stream.write(_line({"docno": docno, "title": title, "text": text}))
-                written += 1
-    finally:
-        if stream is not None:
-            stream.close()
-    chosen = interleaved(topics)[: world.limit]
-    rows = {
-        "questions": [_question_row(topic) for topic in chosen],
-        "counterfactuals": [_twin_row(topic) for topic in chosen if topic.twin is not None],
-    }
-    for name, lines in rows.items():
-        files.append(folder / f"{name}.jsonl")
-        files[-1].write_text("".join(map(_line, lines)), encoding="utf-8", newline="\n")
-    return files
-
-
-_TWIN_COLUMNS = (
-    "qid", "docno", "relation", "sentence", "changed", "answer", "changed_answer", "answers",
-    "changed_answers",
-)  # fmt: skip
-
-
-def _twin_row(topic: Topic) -> dict[str, Any]:
-    twin = topic.twin
-    assert twin is not None
-    before, after = list(twin.answers), list(twin.changed_answers)
-    values = (topic.qid, twin.entity.docno, twin.relation, twin.sentence, twin.changed, before[0], after[0])
-    return dict(zip(_TWIN_COLUMNS, (*values, before, after), strict=True))
-
-
-def _question_row(topic: Topic) -> dict[str, Any]:
-    question = topic.question
-    return {
-        "qid": topic.qid,
-        "query": question.query,
-        "answer": question.answers[0] if question.answers else None,
-        "answers": list(question.answers),
-        "unanswerable": not question.answers,
-        **topic.attributes(),
-        "evidence": [{"docno": docno, "text": text} for docno, text in topic.evidence],
-    }
-
-
-def _line(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"
-
-
-def _topic_frame(topics: Sequence[Topic]) -> pd.DataFrame:
-    rows = [_question_row(topic) for topic in topics]
-    frame = pd.DataFrame(
-        {name: pd.Series([row[name] for row in rows], dtype="str") for name in ("qid", "query", "answer")}
-    )
-    frame["answers"] = pd.Series([row["answers"] for row in rows], dtype=object)
-    frame["unanswerable"] = [bool(row["unanswerable"]) for row in rows]
-    wrong = [list(twin.changed_answers) if (twin := _answered_by(topic)) else [] for topic in topics]
-    if any(wrong):
-        frame["wrong_answers"] = pd.Series(wrong, dtype=object)
-    for name in topics[0].attributes():
-        values = [row[name] for row in rows]
-        frame[name] = pd.Series(values, dtype="float64" if isinstance(values[0], float) else "str")
-    return frame
-
-
-def _evidence_frame(topics: Sequence[Topic]) -> pd.DataFrame:
-    rows = [(topic.qid, part, docno, text) for topic in topics for part, (docno, text) in enumerate(topic.evidence)]
-    columns = list(zip(*rows, strict=True)) or [()] * 4
-    types = {"qid": "str", "part": "int64", "docno": "str", "text": "str"}
-    return pd.DataFrame(
-        {
-            name: pd.Series(values, dtype=types[name])  # type: ignore[call-overload]
-            for name, values in zip(types, columns, strict=True)
-        }
-    )
+        return counterfactuals(self)

@@ -18,7 +18,7 @@ _TOO_SMALL = 30  # over the number of topics: by how much their skewness is too 
 
 @dataclass(frozen=True)
 class LowerBound:
-    """p: of the mean being as low as the given value; limit: the lower limit at alpha; spread: that of a topic."""
+    """p: that of the mean being as low as the given value; limit: the lower limit at alpha; spread: that of a topic."""
 
     p: float
     limit: float

@@ -53,7 +53,7 @@ class Check:
 
     @property
     def asked(self) -> str:
-        """What was asked, such as `ir_score at least 0.6`."""
+        """The rule in words, such as `ir_score at least 0.6`."""
         if self.kind == "job":
             return "the job has finished"
         form = {

@@ -63,9 +63,9 @@ class RecordedOutcomes:
     def outcomes(self, cluster: str | None = None) -> pd.DataFrame:
         """A row per answer: [qid, system, ir_score, label]; DataError names file, line and what is wrong.
 
-        Equal qids of two systems are one topic. Of a row without a qid, the qid has the system's name in it,
-        so that nothing is taken for an answer to the same question. `cluster` names the column of the topics' clusters
-        (`topic_cluster` of the result); a topic without a value is one of its own. ConfigError for a column that is
+        Equal qids of two systems are one topic. The qid of a row without one has the system's name in it, so that
+        nothing is taken for an answer to the same question. `cluster` names the column of the topics' clusters
+        (`topic_cluster` of the result). A topic without a value is one of its own. ConfigError for a column that is
         missing, and for one cluster of all topics.
         """
         file = self.files()["outcomes"]

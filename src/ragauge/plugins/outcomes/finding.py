@@ -67,8 +67,8 @@ class Recorded:
     def of(cls, rows: pd.DataFrame, shares: Any, record: Mapping[str, Any], where: object) -> Recorded:
         """The estimates with the settings of a job's record.
 
-        shares: what is known of the classes of the systems that nobody judged. DataError, which names `where`,
-        without a label.
+        shares: the known shares of the classes of systems without a judge. DataError, which names `where`, without a
+        label.
         """
         of_judged = rows.groupby("system")["label"].transform("count") > 0
         judged, others = rows[of_judged], rows[~of_judged]

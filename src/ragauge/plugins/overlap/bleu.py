@@ -72,9 +72,9 @@ class Bleu(AgainstReferences):
     def of_job(self, topics: pd.DataFrame, answers: pd.DataFrame) -> dict[str, float]:
         """`bleu_corpus`: sacrebleu's corpus BLEU of the highest order over all answered topics, in [0, 1].
 
-        Counts of n-grams are summed over the answers. Of several references an n-gram counts as often as the
-        one has it that has it most, and the length is that of the reference closest in length. {} where
-        nothing can be compared.
+        Counts of n-grams are summed over the answers. With several references an n-gram counts as often as it stands in
+        the one that has it most, and the length is that of the reference closest in length. {} where nothing can be
+        compared.
         """
         from sacrebleu.metrics.bleu import BLEU
 

@@ -27,8 +27,8 @@ class HyDE:
     """Hypothetical passages as the query: what an answer would look like, right or not.
 
     One request per topic asks for all n_passages (the same request twice would be answered alike). They are one search.
-    Dense retrievers take the mean of the vectors of the passages (as passages) and of the question (as a query),
-    lexical ones the sum of the scores of all of these texts.
+    Dense retrievers take the mean of the vectors of the passages (as passages) and of the question (as a query).
+    Lexical ones take the sum of the scores of all of these texts.
     with_question: whether the question is one of the texts, as in equation 8 of the paper.
     prompt: a text with $question and, if wanted, $n_passages, or a .txt file of it; None is the shipped one.
     For several passages it must ask for a line of --- between them.

@@ -28,9 +28,9 @@ _MOST = 0.8  # the rate whose number of chunks a context of distractors alone ha
 class Robustness(Arms):
     """All evidence of a topic and nothing else, or with distractors, or with one of its facts changed.
 
-    condition: a noise rate below 1: the chunks that hold evidence, with so many distractors that they are this share of
-            all, rounded up or down by a coin of the topic's own. The evidence stays whole, so that what changes with
-            the rate is the noise alone; what is there at one rate is there at every higher one.
+    condition: a noise rate below 1 gives the chunks that hold evidence, with so many distractors that they are this
+            share of all. A coin of the topic's own rounds their number up or down. The evidence stays whole, so that
+            what changes with the rate is the noise alone; what is there at one rate is there at every higher one.
         1: distractors alone, as many chunks as the context has at the rate 0.8.
         changed: the evidence, with the changed copy (`ragauge.contract.changed`) in place of the true chunk;
             contradicted: the changed copy beside the evidence. A topic without such a copy has its evidence.
@@ -85,8 +85,8 @@ class Robustness(Arms):
     ) -> pd.DataFrame:
         """Frame `run` of the topics [qid, query].
 
-        DataError where no topic has evidence, where there are too few distractors for one, and where facts
-        are to be changed and no document of the corpus is a changed copy.
+        DataError where no topic has evidence, where there are too few distractors for one, and where facts are to be
+        changed and the corpus has no changed copy.
         """
         corpus = _Corpus(chunks)
         if isinstance(self.condition, str) and not corpus.changed:

@@ -53,8 +53,8 @@ class FunctionRetriever:
     def bring(self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Frame `run`, and [docno, text] of what stands in no chunk; one call a topic.
 
-        DataError for what is no list of entries, and where the function raised for every topic. Raises TopicsFailed
-        with both where it raised for some.
+        DataError for any other value, and where the function raised for every topic. Raises TopicsFailed with both
+        where it raised for some.
         """
         function = locate("retriever.function", self.function["_target_"])
         name = str(self.function["_target_"]).rpartition(".")[2]

@@ -44,7 +44,8 @@ class Filters:
 
 @dataclass(frozen=True)
 class Settings:
-    """How many questions of which kinds are written, from which parts of the documents; ConfigError names the key.
+    """The kinds and numbers of questions, and the parts of the documents they are written from; ConfigError names the
+    key.
 
     shares: those of the kinds; a kind that is missing or None is not written. All: the usual ones.
     max_drafts: drafts at most; None is twice `n_questions`.   stratify: `auto`, or the criterion that divides

@@ -18,8 +18,9 @@ from ragauge.store import Key, file_sha256, frame_digest
 def damage(item: Item) -> list[str]:
     """Everything that is wrong with an entry; empty for a whole one, and for one that is gone by now.
 
-    It compares the digest of its key with its folder's name (unless a secret was kept out of key.json), the SHA-256 of
-    every file with the recorded one, and each frame's content digest. A frame with a schema is checked against that.
+    It compares the digest of its key with its folder's name (unless a secret was kept out of key.json). It compares the
+    SHA-256 of every file with the recorded one, and each frame's content digest. A frame with a schema is checked
+    against that.
     """
     found = list(_damage(item))
     return found if item.path.exists() else []

@@ -79,10 +79,10 @@ class SentenceTransformerEmbedder:
 
     `model` all-MiniLM-L6-v2 is carried by an installed package; other names are looked up on the hub.
     `backend` onnx is faster on a CPU and gives torch's vectors up to float noise. Equal identities promise equal
-    results to the last bit, so it is part of the identity; and so is `device`: cpu, or another one that torch knows,
-    such as cuda. auto becomes onnx where its packages are installed and the device is the CPU, else torch.
-    `query_prefix` and `passage_prefix` stand before texts that are searched with and that are to be found, as E5 and
-    BGE want them. `folder`: where the files of `model` lie, where that is no path; found by ragauge.
+    results to the last bit, so it is part of the identity. So is `device`: cpu, or another one that torch knows, such
+    as cuda. auto becomes onnx where its packages are installed and the device is the CPU, else torch. `query_prefix`
+    and `passage_prefix` stand before texts that are searched with and that are to be found, as E5 and BGE want them.
+    `folder`: where the files of `model` lie, where that is no path; found by ragauge.
     """
 
     component: ClassVar[str] = "sentence_transformers"

@@ -63,8 +63,8 @@ class VectorIndex:
     def nearest(self, queries: np.ndarray, top_k: int, candidates: _shards.Search | None = None) -> Hits:
         """The min(top_k, chunks) chunks of highest cosine to each query, all queries in one search.
 
-        queries: float32 [queries, dimensions], unit vectors; the hits' topic is a query's row. candidates:
-        what finds the chunks, where that is not an exact search; it may find fewer.
+        queries: float32 [queries, dimensions], unit vectors; the hits' topic is a query's row. candidates: finds the
+            chunks, where that is not an exact search; it may find fewer.
         """
         find = candidates or (self._by_shards if self.engine.shards > 1 else self._exact)
 

@@ -145,7 +145,7 @@ class _Places:
 class Oracle:
     """The chunks that hold the evidence (`ragauge.retrieval.retrievers.evidence.evidence_chunks`), in that order.
 
-    What its score lacks is due to chunking and budget; wrong answers from its contexts are due to the LLM. A topic
+    Its score lacks only what chunking and budget lost; wrong answers from its contexts are due to the LLM. A topic
     without evidence has no hits. `score` is 1 / (rank + 1).
     """
 

@@ -34,7 +34,7 @@ class Validation:
     def of(cls, data: TrainingData, measure: str, n_topics: int, n_chunks: int, seed: int) -> Validation:
         """At most n_topics topics, and all their relevant chunks with the run's hits, best ranks first.
 
-        Of these at most n_chunks, but every relevant one. DataError where no topic has a relevant chunk.
+        At most n_chunks of these, but every relevant one. DataError where no topic has a relevant chunk.
         """
         relevant = relevant_chunks(data.evidence, data.chunks)
         having = data.topics[data.topics["qid"].isin(set(relevant["qid"]))]

@@ -50,7 +50,7 @@ def tune(
     """Fits encoder and heads of a network that reads pairs, in place; returns facts of the training.
 
     The loss is the cross-entropy of each example's own head. AdamW. The learning rate rises over the first tenth and
-    falls to 0 along a line, by steps or by `tools.max_seconds`, whichever is further: so a time limit does not cut it
+    falls to 0 along a line, by steps or by `tools.max_seconds`, whichever is further. So a time limit does not cut it
     short. `look` gives measures of the held-out examples with the heads as they are; what is kept is the state of the
     lowest `validation_loss`. A checkpoint is written at every look. With the same number of threads a training that
     goes on from one ends at the same weights as one that was not killed. DataError where the loss is not finite.

@@ -49,9 +49,9 @@ class Facts:
     ) -> str | None:
         """The answer with a fact that is another one, which is none of the `right` answers; None without any.
 
-        A right answer within it is replaced, else the answer's number, else its name. What takes its place is
-        one of the answers that are known to be `wrong`, if there are, or another answer of the kind, half the
-        time one that stands in the passage where one does.
+        A right answer within it is replaced, else the answer's number, else its name. Its replacement is a known
+        `wrong` answer, if there is one, or another answer of the kind, half the time one that stands in the passage
+        where one does.
         """
         if kind_of(answer) == "yes or no":
             word = answer.split()[0]
