@@ -59,6 +59,9 @@ $(error ROOM=$(ROOM) is none of $(ROOMS))
 endif
 TESTS   = $(if $(ROOM),$(sort tests/$(ROOM) $(shell grep -rlE "ragauge(\.| import )$(ROOM)\b" tests --include="test_*.py")))
 
+# Tests run in as many processes as there are cores; further threads in each would only wait for one another.
+test test-slow: export OMP_NUM_THREADS = 1
+
 test: lint
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not slow" $(if $(ROOM),$(TESTS),$(OTHERS))
 

@@ -36,6 +36,26 @@ def _with_earlier(n_topics: int, n: int, correlation: float, harsh: float, trial
     )
 
 
+def _answered(kind: str, n_topics: int, n: int, trials: int) -> str:
+    told = []
+    for target, found in sim.answered_sample(kind, n_topics, n, trials, SEED).items():
+        called = f", equal systems called different {percent(found['rejected'])}" * (target == "population")
+        told.append(
+            f"{target}: mean {percent(found['coverage'])}, least {percent(found['least'])}, difference "
+            f"{percent(found['difference'])}{called}, width {found['width']:.3f} (plain sample {found['plain']:.3f}), "
+            f"sums 1.000 to {1 + found['sum']:.3f}"
+        )
+    return "; ".join(told)
+
+
+_KINDS = {
+    "useful": "the IR score says something of the class",
+    "useless": "the IR score says nothing",
+    "rare": "2 % are right",
+    "nearly perfect": "the IR score decides the class but of 1 in 100",
+    "perfect": "the IR score decides the class",
+}
+
 # 300 trials each: a class without a label was 0.
 _PEOPLE_BEFORE = (
     "+5.7; 99.3 %; 0.189", "+2.0; 91.7 %; 0.118", "+0.2; 96.0 %; 0.096",
@@ -73,6 +93,21 @@ SECTIONS: dict[str, list[Row]] = {
                 "neyman", 7404, 200, 300,
                 "mean 94.7 %, least 93.3 %; sums 0.994 to 1.007; effective 415",
             ),
+        )
+    ],
+    "Few answered topics: class shares and paired differences, predictor fitted on them": [
+        Row(
+            f"{_KINDS[kind]}: coverage of the classes and of the difference of two equal systems",
+            f"{n} of {n_topics:,} topics answered and judged",
+            "93 to 97 %; sums of 1; no wider than the plain sample where the score says something",
+            "all topics were answered",
+            lambda trials, args=(kind, n_topics, n): _answered(*args, trials),  # type: ignore[misc]
+            trials,
+        )
+        for kind, n_topics, n, trials in (
+            *(("useful", n_topics, n, 120) for n_topics in (500, 7404) for n in (50, 100, 200)),
+            *((kind, *size, 100) for kind in list(_KINDS)[1:-1] for size in ((500, 50), (7404, 200))),
+            *(("perfect", *size) for size in ((500, 50, 100), (7404, 200, 300))),
         )
     ],
     "Few judged topics: verdicts of an earlier run": [

@@ -16,7 +16,7 @@ import yaml
 
 # The guide of each group, where one tells more than the comments do.
 GUIDES = {
-    "answers": ["measures.md#of-answers", "claims.md", "passages.md", "documents.md", "ares.md"],
+    "answers": ["measures.md#of-answers", "claims.md", "passages.md", "ares.md"],
     "chunker": ["extending.md#a-chunker"],
     "compressor": ["contexts.md"],
     "dataset": ["datasets.md"],
@@ -45,7 +45,8 @@ class Key:
     @property
     def builds(self) -> bool:
         """Whether the default is the name of a component of ragauge."""
-        return self.path.endswith("_target_") and self.default.startswith("ragauge.") and "callbacks." not in self.path
+        apart = "callbacks." in self.path or self.path.startswith("chat.")  # these stand on no page
+        return self.path.endswith("_target_") and self.default.startswith("ragauge.") and not apart
 
 
 @dataclass(frozen=True)

@@ -32,17 +32,24 @@ ALWAYS = {
     "benchmarks/RESULTS.md": "repository/benchmarks/RESULTS.md",
     "benchmarks/VALIDITY.md": "repository/benchmarks/VALIDITY.md",
 }
+FOREMOST = ("README.md",)
+BEHIND = "---\nsearch: {boost: 0.2}\n---\n"  # lists come behind the guides in what a search finds
 
 
 def on_config(config: Any) -> Any:
     """Puts the generated pages where `nav` names their folders."""
-    generated = _generated(config)
-    for section in config.nav:
+    _fill(config.nav, _generated(config))
+    return config
+
+
+def _fill(nav: list[dict[str, Any]], generated: dict[str, tuple[str, str]]) -> None:
+    for section in nav:
         for title, entries in section.items():
-            if isinstance(entries, str) and entries.endswith("/*"):
+            if isinstance(entries, list):
+                _fill(entries, generated)
+            elif entries.endswith("/*"):
                 folder = entries.removesuffix("*")
                 section[title] = [{name: path} for path, (name, _) in generated.items() if path.startswith(folder)]
-    return config
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -67,7 +74,7 @@ def on_files(files: Files, config: Any) -> Files:
                     waiting.append((path, _text(path)))
     for path, page in known.items():
         shown = _text(path) if path.endswith(".md") else _listing(path)
-        files.append(File.generated(config, page, content=shown))
+        files.append(File.generated(config, page, content=shown if path in FOREMOST else BEHIND + shown))
     config.extra["ragauge_repository"] = known
     return files
 
@@ -100,7 +107,8 @@ def _generated(config: Any) -> dict[str, tuple[str, str]]:
     conf, docs = ROOT / "conf", Path(config.docs_dir)
     folders = config_reference.folders(ROOT)
     made = config_reference.pages(folders, docs, config_reference.chosen(conf))
-    return {**made, **api_reference.pages(config_reference.read_options(folders), docs)}
+    made |= api_reference.pages(config_reference.read_options(folders), docs)
+    return {path: (name, BEHIND + text) for path, (name, text) in made.items()}
 
 
 def _links(text: str) -> list[str]:

@@ -72,9 +72,9 @@ def test_a_file_that_tells_no_cost_is_not_taken_for_free(tmp_path: Path, tools: 
 def test_one_sample_of_several(tmp_path: Path, tools: Tools) -> None:
     rows = [{"qid": q, "answer": f"{q}{n}", "sample": n} for q in ("q1", "q2") for n in (0, 1)]
     assert answered(tmp_path, rows, tools)["answer"].tolist() == ["q10", "q20"]
-    assert answered(tmp_path, rows, tools, sample=1)["answer"].tolist() == ["q11", "q21"]
-    with pytest.raises(DataError, match=r"no answer has llm\.sample=2; it has samples \[0, 1\]"):
-        answered(tmp_path, rows, tools, sample=2)
+    assert answered(tmp_path, rows, tools, answer_number=1)["answer"].tolist() == ["q11", "q21"]
+    with pytest.raises(DataError, match=r"no answer has llm\.answer_number=2; it has samples \[0, 1\]"):
+        answered(tmp_path, rows, tools, answer_number=2)
     del rows[0]["sample"], rows[1]["sample"]
     with pytest.raises(DataError, match="1 qids stand there with two different ones of the answer \\('q1'\\)"):
         answered(tmp_path, rows, tools)
@@ -110,8 +110,8 @@ def test_a_bad_row_is_named(tmp_path: Path, tools: Tools, row: dict[str, Any], t
 def test_a_file_without_answers_and_settings_that_cannot_be(tmp_path: Path, tools: Tools) -> None:
     with pytest.raises(DataError, match="no row has an answer; its key is one of response, actual_output"):
         answered(tmp_path, [{"qid": "q1", "contexts": []}], tools)
-    with pytest.raises(ConfigError, match=r"llm\.sample=-1: allowed are integers from 0"):
-        RecordedAnswers(sample=-1)
+    with pytest.raises(ConfigError, match=r"llm\.answer_number=-1: allowed are integers from 0"):
+        RecordedAnswers(answer_number=-1)
     with pytest.raises(ConfigError, match=r"llm\.path is not set"):
         RecordedAnswers().files()
 
@@ -123,7 +123,7 @@ def test_a_context_of_no_topic_is_refused(tmp_path: Path, tools: Tools) -> None:
         RecordedAnswers(path=path).answer(TOPICS, contexts(("q9", 100, "x")), tools)
 
 
-@pytest.mark.parametrize("settings", [{"on_missing": "drop"}, {"system": ""}, {"sample": -1}])
+@pytest.mark.parametrize("settings", [{"on_missing": "drop"}, {"system": ""}, {"answer_number": -1}])
 def test_settings_that_pick_no_answer_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"llm.{next(iter(settings))}="):
         RecordedAnswers(path="nowhere.jsonl", **settings)

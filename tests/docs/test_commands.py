@@ -1,10 +1,12 @@
-"""Commands that the guides show: every configuration that one of them would run composes."""
+"""Commands that the guides show: each is one that its program reads, and every configuration composes."""
 
 from __future__ import annotations
 
+import argparse
+import ast
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -14,11 +16,13 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
+from options import option_files
 from processes import ROOT
+from ragauge.commands import known
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.groups import GROUPS
 from ragauge.experiment.setup import config
 
-pytestmark = pytest.mark.slow
 GUIDES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
 STARTS = re.compile(r"(?:python run\.py|ragauge) (.*)$")
 # What takes a package, folder or file of the reader's own, or no overrides.
@@ -29,11 +33,11 @@ OTHERS = ("ui", "compare", "gate", "report", "plan", "pool", "export", "store", 
 def shown(guide: Path) -> Iterator[list[str]]:
     """Arguments of the commands in a guide's blocks of code; those with a gap (<id>, ...) left out."""
     text = guide.read_text(encoding="utf-8").replace("\\\n", " ")
-    for block in re.findall(r"^```bash\n(.*?)^```|((?:^    .*\n)+)", text, flags=re.M | re.S):
+    for block in re.findall(r"^```bash\n(.*?)^```|((?:^    [^\n]*\n)+)", text, flags=re.M | re.S):
         for line in "".join(block).splitlines():
             found = STARTS.match(line.strip())
             command = re.sub(r"\s# .*$", "", found[1]) if found else ""
-            if command and not re.search(r"[<…]|\.\.\.", command) and not any(o in command for o in OWN):
+            if command and not re.search(r"[<…]|\.\.\.|\[--", command) and not any(o in command for o in OWN):
                 yield shlex.split(command)
 
 
@@ -68,6 +72,67 @@ def problem(arguments: list[str]) -> str:
     return ""
 
 
+def examples(guide: Path) -> list[str]:
+    """The Python that a guide shows."""
+    return re.findall(r"^```python\n(.*?)^```", guide.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+class _ParsedError(Exception):
+    pass
+
+
+def unread(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """What is wrong with a command, as far as its program sees it before it reads a file; "" where nothing is."""
+
+    def alone(parse: Callable[..., object]) -> Callable[..., None]:
+        def parsed(*given: object, **named: object) -> None:
+            parse(*given, **named)
+            raise _ParsedError
+
+        return parsed
+
+    if arguments[0] in known.names() and arguments[0] not in ("train", "synthesize", "stages", "help"):
+        with monkeypatch.context() as patch:
+            for name in ("parse_args", "parse_intermixed_args"):
+                patch.setattr(argparse.ArgumentParser, name, alone(getattr(argparse.ArgumentParser, name)))
+            with pytest.raises(_ParsedError):
+                known.command(arguments[0])(arguments[1:])
+        return ""
+    options = {(file.parent.name, file.stem) for file in option_files()}
+    words = [a for a in arguments if a != "-m"][arguments[0] in known.names() :]
+    for override in OverridesParser.create().parse_overrides(words):
+        group = override.key_or_group
+        texts = [override.value()] if not override.is_sweep_override() else list(override.sweep_string_iterator())
+        named = [one for text in texts for one in (text if isinstance(text, list) else [text])]
+        for one in named:
+            if group in GROUPS and (group, str(one)) not in options:
+                return f"{group}={one}: there is no such option"
+    return ""
+
+
+def test_every_page_has_an_example() -> None:
+    without = [guide.stem for guide in GUIDES if not [*shown(guide), *examples(guide)]]
+    assert not without, "a command or Python that this file, or another of this folder, checks"
+
+
+def test_every_command_is_one_that_its_program_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = ("my_team", "team_", "squad_like", "trainer=")
+    wrong = {
+        f"{guide.stem}: {shlex.join(arguments)}": problem
+        for guide in GUIDES
+        for arguments in shown(guide)
+        if not any(name in " ".join(arguments) for name in own) and (problem := unread(arguments, monkeypatch))
+    }
+    assert not wrong
+
+
+def test_every_example_in_python_is_python() -> None:
+    for guide in GUIDES:
+        for example in examples(guide):
+            ast.parse(example)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
 def test_every_job_of_every_command_in_a_guide_composes(guide: Path) -> None:
     for arguments in shown(guide):

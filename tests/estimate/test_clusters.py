@@ -23,10 +23,8 @@ from ragauge.estimate.intervals import (
     wilson_interval,
 )
 from ragauge.estimate.outcomes import CLUSTER, by_cluster, clusters_by_topic
-from ragauge.estimate.plan import detectable_differences
 from ragauge.estimate.slices import macro_averages, mixed_slicings, slice_estimates
 from ragauge.estimate.validation import cross_validate
-from ragauge.plugins.planning.topics import plan_topics
 
 OWN = np.arange(6)  # each topic its own cluster
 X = np.array([1.0, 1.0, 0.0, 0.0, 1.0, 0.0])
@@ -202,22 +200,6 @@ def test_slices_that_share_clusters_err_alike():
     estimates = slice_estimates(rows)
     apart, alike = (macro_averages(estimates, mixed=mixed).set_index("measure") for mixed in ((), ("k",)))
     assert ((alike["hi"] - alike["lo"]) > 1.2 * (apart["hi"] - apart["lo"]))[["ir_score", "correct_share"]].all()
-
-
-def test_a_plan_counts_clusters_that_are_alike_as_one_topic():
-    rng = np.random.default_rng(5)
-    one = pd.DataFrame({"qid": [f"q{i}" for i in range(30)], "s": rng.random(30), "t": rng.random(30)})
-    many = pd.concat([one.assign(qid=one["qid"] + f".{k}", **{CLUSTER: one["qid"]}) for k in range(4)])
-
-    def long(wide: pd.DataFrame) -> pd.DataFrame:
-        keys = [c for c in wide if c not in ("s", "t")]
-        return wide.melt(keys, ["s", "t"], "system", "ir_score").assign(label=pd.array([None] * 2 * len(wide), "Int8"))
-
-    (alone,), (over,) = (plan_topics(long(f), "ir_score", 0.1).to_dict("records") for f in (one, many))
-    assert over["topics"] == pytest.approx(4 * alone["topics"], rel=0.01)
-    assert over["n"] == 120
-    seen = [detectable_differences(long(f), compare_pairs(long(f), "system"))["difference"][0] for f in (one, many)]
-    assert seen[1] == pytest.approx(seen[0])
 
 
 def test_intraclass_correlation_by_hand():

@@ -12,7 +12,6 @@ from scipy.stats import binomtest
 from statsmodels.stats.power import TTestPower
 
 from outcome_inputs import outcomes
-from ragauge.contract.errors import ConfigError, DataError
 from ragauge.estimate import compare_pairs
 from ragauge.estimate.plan import (
     alike,
@@ -22,7 +21,6 @@ from ragauge.estimate.plan import (
     mcnemar_power,
     topics_for_mean,
 )
-from ragauge.plugins.planning.topics import plan_topics, sd_upper, share_upper, topics_for_shares
 
 # --- mean differences ---------------------------------------------------------------------------------------
 
@@ -51,14 +49,6 @@ def test_a_test_that_cannot_reach_alpha_needs_more_topics_or_has_none() -> None:
     assert math.isnan(detectable_mean(0.3, 7404, alpha=0.05 / 500))
 
 
-def test_the_detectable_difference_is_what_the_number_of_topics_was_planned_for() -> None:
-    for sd, difference in ((0.3, 0.05), (0.2, 0.1)):
-        n = int(topics_for_mean(sd, difference))
-        assert detectable_mean(sd, n) <= difference < detectable_mean(sd, n - 1)
-    n = int(topics_for_shares(0.3, 0.1))
-    assert detectable_share(0.3, n) == pytest.approx(0.1, abs=0.001)
-
-
 # --- McNemar ------------------------------------------------------------------------------------------------
 
 
@@ -72,17 +62,6 @@ def test_power_of_mcnemars_test_by_enumeration() -> None:
     assert mcnemar_power(n, won + lost, won - lost) == pytest.approx(power, abs=1e-9)
 
 
-def test_topics_for_shares_by_hand_and_beside_connor() -> None:
-    # (1.960 sqrt(0.3) + 0.842 sqrt(0.29))^2 / 0.01 = 233.1; the exact test is conservative.
-    connor = (1.959964 * math.sqrt(0.3) + 0.841621 * math.sqrt(0.29)) ** 2 / 0.01
-    n = int(topics_for_shares(0.3, 0.1))
-    assert connor == pytest.approx(233.1, abs=0.1)
-    assert connor < n < connor * 1.1
-    assert mcnemar_power(n, 0.3, 0.1) >= 0.8 > mcnemar_power(n - 1, 0.3, 0.1)
-    # Fewer topics that differ than the difference there cannot be.
-    assert topics_for_shares(0.0, 0.1) == topics_for_shares(0.1, 0.1)
-
-
 def test_few_topics_can_show_no_difference_of_shares() -> None:
     assert math.isnan(detectable_share(0.5, 5))  # five to none has p = 0.0625
     assert detectable_share(0.5, 6) < 1
@@ -91,77 +70,10 @@ def test_few_topics_can_show_no_difference_of_shares() -> None:
 # --- limits -------------------------------------------------------------------------------------------------
 
 
-def test_upper_limits() -> None:
-    # Without a hit in 9 draws, 1 - 0.2^(1/9).
-    assert share_upper(0, 9) == pytest.approx(1 - 0.2 ** (1 / 9))
-    assert share_upper(9, 9) == 1
-    assert sd_upper(np.zeros(9)) == pytest.approx(math.sqrt(1 - 0.2 ** (1 / 9)))
-    assert math.isnan(sd_upper(np.zeros(9), bounded=False))
-    values = np.random.default_rng(1).normal(0, 1, 40)
-    assert values.std(ddof=1) < sd_upper(values) < sd_upper(values, 0.95)
-    with pytest.raises(DataError, match="pilot: 1 topic"):
-        sd_upper(np.array([0.3]))
-
-
 # --- pairs of a pilot ---------------------------------------------------------------------------------------
 
 SCORES = {"a": [0.2, 0.4, 0.6, 0.8, 1.0], "b": [0.1, 0.4, 0.5, 0.9, 0.6], "c": [0.0, 0.9, 0.1, 0.9, 0.2]}
 LABELS: dict[str, list[int | None]] = {"a": [5, 5, 4, 1, 5], "b": [5, 4, 4, 2, 5], "c": [1, 4, 5, 2, 1]}
-
-
-def test_a_plan_has_a_row_per_pair_from_the_pilots_own_spread() -> None:
-    frame = outcomes(SCORES, LABELS)
-    found = plan_topics(frame, "ir_score", 0.1, group="retriever").set_index(["a", "b"])
-    differences = np.array(SCORES["a"]) - np.array(SCORES["b"])
-    row = found.loc[("a", "b")]
-    assert row["spread"] == pytest.approx(differences.std(ddof=1))
-    assert row["topics"] == topics_for_mean(differences.std(ddof=1), 0.1, alpha=0.05 / 3)
-    assert row["topics_upper"] == topics_for_mean(sd_upper(differences), 0.1, alpha=0.05 / 3)
-    right = plan_topics(frame, "correct", 0.2, group="retriever", comparisons=1).set_index(["a", "b"])
-    assert right.loc[("a", "c"), "spread"] == 4 / 5  # all but the fourth topic
-    assert right.loc[("a", "c"), "topics"] == topics_for_shares(0.8, 0.2)
-    assert right["topics"].is_monotonic_increasing
-
-
-def test_a_pilot_without_differences_cannot_tell_how_many_topics_it_takes() -> None:
-    """It said 6: what five topics that all differ by the same take."""
-    frame = outcomes({"a": [0.2, 0.4, 0.6], "b": [0.2, 0.4, 0.6]}, {"a": [5, 4, 5], "b": [5, 4, 5]})
-    [pair] = plan_topics(frame, "ir_score", 0.1, group="retriever").to_dict("records")
-    assert math.isnan(pair["topics"])
-    # With 80 % confidence at most 1 - 0.2^(1/3) of the topics differ by 1 or less.
-    assert pair["topics_upper"] == topics_for_mean(math.sqrt(1 - 0.2 ** (1 / 3)), 0.1)
-    [pair] = plan_topics(frame, "correct", 0.1, group="retriever").to_dict("records")
-    assert math.isnan(pair["topics"])
-    assert pair["topics_upper"] == topics_for_shares(1 - 0.2 ** (1 / 3), 0.1)
-
-
-@pytest.mark.parametrize(
-    ("values", "says"),
-    [
-        ({"power": 1.2}, "power=1.2: allowed are numbers above alpha"),
-        ({"power": 0.04}, "power=0.04: allowed are numbers above alpha"),
-        ({"power": math.nan}, "power=nan"),
-        ({"alpha": 0.0}, "alpha=0.0"),
-        ({"difference": 0.0}, "difference=0.0: allowed are numbers above 0 to 1"),
-        ({"difference": 1.5}, "difference=1.5: allowed are numbers above 0 to 1"),
-        ({"difference": -0.1}, "difference=-0.1"),
-        ({"confidence": 1.0}, "confidence=1.0"),
-        ({"comparisons": 0}, "comparisons=0"),
-        ({"measure": "em"}, "measure='em': allowed are ir_score, correct, hallucination"),
-    ],
-)
-def test_values_out_of_range_are_told_in_one_line(values, says) -> None:
-    given = {"measure": "ir_score", "difference": 0.1, **values}
-    with pytest.raises(ConfigError) as error:
-        plan_topics(outcomes(SCORES, LABELS), group="retriever", **given)
-    assert says in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_a_pilot_of_one_topic_is_refused() -> None:
-    frame = outcomes({name: values[:1] for name, values in SCORES.items()})
-    with pytest.raises(DataError, match=r"^pilot: 1 topic\(s\) of a and b; a variance takes at least 2$"):
-        plan_topics(frame, "ir_score", 0.1, group="retriever")
 
 
 def test_the_detectable_difference_of_a_sweep_is_that_of_its_widest_pair() -> None:

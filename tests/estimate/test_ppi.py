@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import warnings
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from ragauge.estimate import (
     fit_predictor,
     ppi_shares,
 )
-from ragauge.estimate._powered import _lambdas, _Stratum
+from ragauge.estimate._powered import _lambdas, _Stratum, powered_means
 from ragauge.estimate.ppi import SHARES
 
 PROBABILITIES = [f"p{c}" for c in range(1, 6)]
@@ -208,6 +209,31 @@ def test_strata_by_hand():
     logit = math.log(estimate / (1 - estimate))
     assert row["lo"] == pytest.approx(1 / (1 + math.exp(-(logit - reach))))
     assert row["hi"] == pytest.approx(1 / (1 + math.exp(-(logit + reach))))
+
+
+def test_about_these_topics_the_variance_is_that_of_drawing_among_them():
+    values = np.array([1, 1, 0, 1, 0, 0, 1, 0, 1, 1], dtype=float)[:, None]
+    predicted = np.array([0.9, 0.8, 0.3, 0.6, 0.2, 0.4, 0.7, 0.5, 0.9, 0.4])[:, None]
+    drawn = [np.isin(np.arange(10), chosen) for chosen in combinations(range(10), 5)]
+    found = [powered_means(values, predicted, judged, np.zeros(10), fixed=True) for judged in drawn]
+    for name, near in (("classical", 1e-12), ("estimate", 0.02)):
+        means = np.array([getattr(one, name)[0] for one in found])
+        variance = {"classical": "classical_variance", "estimate": "variance"}[name]
+        assert means.mean() == pytest.approx(0.6, abs=1e-3)
+        assert np.mean([getattr(one, variance)[0] for one in found]) == pytest.approx(means.var(), rel=near)
+    of_clusters = powered_means(values, predicted, drawn[0], np.zeros(10), 0, np.arange(10) // 2, fixed=True)
+    assert of_clusters.variance == found[0].variance
+
+
+def test_shares_say_what_they_are_about_by_their_column():
+    frame = few_judged(400, 200)
+    wide, narrow = (ppi_shares(frame.assign(sample_target=of)) for of in ("population", "topics"))
+    pd.testing.assert_frame_equal(wide, ppi_shares(frame))
+    pd.testing.assert_series_equal(wide["estimate"], narrow["estimate"])
+    assert ((narrow["hi"] - narrow["lo"]) < 0.85 * (wide["hi"] - wide["lo"]))[[0, 4]].all()
+    assert narrow["effective_n"].between(0.8 * wide["effective_n"], 1.25 * wide["effective_n"]).iloc[[0, 4]].all()
+    mixed = frame.assign(sample_target=["topics"] * 399 + [None])
+    pd.testing.assert_frame_equal(ppi_shares(mixed), wide)
 
 
 def test_what_cannot_be_estimated():

@@ -85,6 +85,31 @@ def test_with_thirty_percent_faults_every_request_succeeds_once_and_no_key_is_on
 
 
 @pytest.mark.slow
+def test_a_larger_sample_pays_for_its_new_topics_alone(tmp_path) -> None:
+    arguments = ["retriever=bm25,sim", "n_tokens=100", "dataset.limit=30"]
+    with ChatServer(reply) as server:
+        asked = []
+        for n in (8, 14):
+            done = sweep(tmp_path, server, *arguments, f"llm.sample={n}")
+            assert done.returncode == 0, done.stderr
+            asked.append(Counter("label" in prompt for prompt in server.whole))
+        rows = outcomes(tmp_path)
+    # Equal contexts are one request, and equal answers one verdict.
+    for kind in (False, True):
+        assert 8 <= asked[0][kind] <= 16 < asked[1][kind] <= 28
+    assert set(server.whole.values()) == {1}
+    answered = rows[rows["answer"].notna()].groupby("retriever")["qid"].agg(frozenset)
+    assert answered["bm25"] == answered["sim"]
+    assert len(answered["sim"]) == 14
+    assert len(rows) == 60
+    assert rows["ir_score"].notna().all()
+    for record in job_records(sweep_folders(tmp_path)[-1]):
+        assert (record["metrics"]["judged_topics"], record["metrics"]["judged_of_topics"]) == (14, 30)
+    calls = sum(record["metrics"]["llm_calls"] for record in job_records(sweep_folders(tmp_path)[-1]))
+    assert calls == asked[1][False] - asked[0][False]
+
+
+@pytest.mark.slow
 def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_path) -> None:
     arguments = [
         "retriever=bm25,none",

@@ -49,12 +49,13 @@ def test_a_job_ends_with_its_run_its_folder_and_how_to_open_it(monkeypatch: pyte
 
 def test_a_sample_of_judged_topics_says_of_how_many_and_how_sure() -> None:
     values = {
-        "topics": 120, "judged_topics": 40, "hallucination_share": 0.1,
+        "judged_of_topics": 120, "judged_topics": 40, "hallucination_share": 0.1,
         "correct_share": 0.25, "correct_share_lo": 0.125, "correct_share_hi": 0.375,
     }  # fmt: skip
     assert judged_lines(values) == [
-        "  40 of 120 judged; of all: right 25.0% (95 % 12.5% to 37.5%), hallucination 10.0%"
+        "  40 of 120 judged; of all topics of this kind: right 25.0% (95 % 12.5% to 37.5%), hallucination 10.0%"
     ]
+    assert judged_lines(values, "topics")[0].startswith("  40 of 120 judged; of these topics: right 25.0%")
     assert judged_lines({"topics": 120, "correct_share": 0.25}) == []
 
 

@@ -51,7 +51,8 @@ def ended(name: str) -> str:
 @pytest.fixture(scope="module")
 def measured(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """What jobs log: judged with people's labels, a sample judged, with a given predictor, with latency."""
-    pytest.importorskip("ragauge.plugins.rewriting")
+    for plug_in in ("rewriting", "latency"):
+        pytest.importorskip(f"ragauge.plugins.{plug_in}")
     labels = pd.read_parquet(next((two_by_two / "multirun").glob("*/*/0/outcomes.parquet")))
     people = tmp_path_factory.mktemp("labels") / "people.csv"
     labels[["qid", "label"]].dropna().to_csv(people, index=False)

@@ -26,7 +26,8 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., pd.Series |
 
     def take(rows: pd.DataFrame, sample: int | None = 2, source: str | None = None) -> pd.Series | None:
         run_id = LoggedRuns(uri, "e").job(rows)
-        cfg = OmegaConf.create({"judge": {"sample": sample, "earlier": source or run_id}, "tracking": {"uri": uri}})
+        judge = {"sample": sample, "earlier": source or run_id}
+        cfg = OmegaConf.create({"judge": judge, "llm": {}, "tracking": {"uri": uri}})
         return earlier_labels(cfg, TOPICS)
 
     return take

@@ -30,6 +30,8 @@ def test_a_gate_is_read_by_what_is_installed_and_refused_where_nothing_is(monkey
 def test_a_setting_that_a_missing_plug_in_reads_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cfg = OmegaConf.from_dotlist(["measure_latency=false", "foresight.target=null"])
     asking = OmegaConf.merge(cfg, OmegaConf.from_dotlist([f"{key}=true"]))
+    there = [EntryPoint(name, __name__, "any") for name in ("measure_latency", "foresight")]
+    monkeypatch.setattr(loading, "entry_points", lambda group: there)
     check_settings(asking)
     monkeypatch.setattr(loading, "entry_points", lambda group: [])
     check_settings(cfg)

@@ -81,6 +81,18 @@ def test_a_sample_is_no_part_of_the_judge(configure: Configure) -> None:
     assert make_pipeline(configure("judge=lexical"), folder_of(Path("unused"))).sample is None
 
 
+def test_a_sample_is_no_part_of_the_llm_and_holds_that_of_the_judge(configure: Configure) -> None:
+    some = configure("llm=extractive", "judge=lexical", "llm.sample=20")
+    whole = configure("llm=extractive", "judge=lexical")
+    assert identity(instantiate_components(some).llm) == identity(instantiate_components(whole).llm)
+    assert make_pipeline(some, folder_of(Path("unused"))).answered == Sample(20, "uniform", 0, "llm")
+    within = configure("llm=extractive", "judge=lexical", "llm.sample=20", "judge.sample=21")
+    with pytest.raises(ConfigError, match=r"judge\.sample=21 is more than llm\.sample=20"):
+        make_pipeline(within, folder_of(Path("unused")))
+    with pytest.raises(ConfigError, match=r"llm\.sample=1: allowed are integers of at least 2"):
+        make_pipeline(configure("llm=extractive", "llm.sample=1"), folder_of(Path("unused")))
+
+
 def test_a_sample_by_prediction_needs_a_predictor(configure: Configure) -> None:
     asked = configure("judge=lexical", "judge.sample=20", "judge.sample_design=neyman")
     with pytest.raises(ConfigError, match="give predictor="):

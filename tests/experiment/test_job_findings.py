@@ -196,14 +196,18 @@ def test_findings_come_in_the_order_of_what_they_need() -> None:
 @pytest.mark.parametrize(
     ("config", "used"),
     [
+        (None, ["days", "seconds"]),
         ({}, []),
-        ({"measure_latency": False, "answers": {"f1": {"_target_": "ragauge.measures.answers.F1"}}}, []),
-        ({"measure_latency": True}, ["latency"]),
-        ({"answers": {"faithfulness": {"repeat": 20}}}, ["repeats"]),
-        ({"dataset": {"_target_": "ragauge.plugins.traces.dataset.Traces"}}, ["days", "window"]),
+        ({"seconds": False, "dataset": {"_target_": "team.traces_of_others.Traces"}}, []),
+        ({"answers": [{"f1": {"seconds": 20}}]}, ["seconds"]),
+        ({"dataset": {"_target_": "team.traces.dataset.Traces"}}, ["days"]),
     ],
 )
-def test_findings_that_few_jobs_need_are_loaded_where_the_config_uses_them(config: dict, used: list[str]) -> None:
-    few = {"days", "latency", "repeats", "window"}
-    assert sorted(few & {finding.name for finding in job_findings(config)}) == used
-    assert few <= {finding.name for finding in job_findings()}
+def test_findings_that_few_jobs_need_are_those_of_keys_and_components(
+    config: dict[str, Any] | None, used: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = JobFinding.group_on_use
+    places = {"days": "team.traces.findings:Days", "seconds": "team.latency.finding:Seconds"}
+    points = [EntryPoint(name, value, group) for name, value in places.items()]
+    monkeypatch.setattr(loading, "entry_points", lambda group: points)
+    assert [point.name for point in loading.points_used(group, config)] == used

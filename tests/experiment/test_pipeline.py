@@ -181,6 +181,24 @@ def test_every_stage_is_made_once_and_read_by_a_second_pipeline(small: SmallPipe
         frames.check(name, second.frame(name))
 
 
+def test_of_a_sample_of_topics_no_other_is_answered_and_all_are_scored(small: SmallPipelines) -> None:
+    asked: list[str] = []
+    judge = FakeJudge({"q1": 5, "q2": 4, "q3": 1})
+    some = replace(small(llm=FakeChat(asked), judge=judge), answered=Sample(2, of="llm"))
+    rows = some.outcomes.set_index("qid")
+    chosen = rows.index[rows["judged"]]
+    assert sorted(prompt.split()[0] for prompt in asked) == sorted(chosen)
+    assert len(chosen) == len(some.answers) == len(some.verdicts) == 2
+    assert rows["ir_score"].notna().all()
+    (other,) = rows.index.difference(chosen)
+    assert rows.loc[other, ["answer", "label"]].isna().all()
+    assert rows.loc[other, ["answer_status", "judge_status"]].eq("not sampled").all()
+    # The judge's own sample is within, and a choice of its own leaves the answers as they are.
+    within = replace(small(llm=FakeChat(asked), judge=judge), answered=Sample(3, of="llm"), sample=Sample(2))
+    assert len(within.answers) == 3
+    assert set(within.verdicts["qid"]) == set(chosen)
+
+
 def test_the_numbers_of_a_small_job_by_hand(small: SmallPipelines) -> None:
     job = small(n_tokens=4, n_grid=(2,))
     assert job.grid == [2, 4]

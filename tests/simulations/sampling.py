@@ -11,6 +11,7 @@ from scipy.special import expit
 from ragauge.contract.errors import DataError
 from ragauge.estimate import choose_topics, cross_fit, ppi_shares
 from ragauge.estimate.human import human_shares
+from ragauge.estimate.outcomes import TARGETS, TOPICS
 from ragauge.estimate.pairs import mcnemar_p, powered_difference
 
 PROBABILITIES = [f"p{c}" for c in range(1, 6)]
@@ -80,6 +81,89 @@ def sampled_shares(design: str, n_topics: int, n: int, trials: int, seed: int, f
         "sum_hi": max(sums),
         "effective": float(np.mean(effective)),
     }
+
+
+KINDS = ("useful", "useless", "rare", "perfect", "nearly perfect")  # what the IR score says of the class
+
+
+def _probabilities(kind: str, scores: np.ndarray) -> np.ndarray:
+    """P(1..5) of a score where it says so much of the class."""
+    p = class_probabilities(scores)
+    if kind == "useless":
+        return np.broadcast_to(true_shares(), p.shape)
+    if kind == "rare":  # 2 % are right
+        right = 0.05 * scores
+        others = p[..., :4] / p[..., :4].sum(axis=-1, keepdims=True)
+        return np.concatenate([others * (1 - right[..., None]), right[..., None]], axis=-1)
+    if kind == "useful":
+        return p
+    off = 0.0 if kind == "perfect" else 0.01
+    right = np.where(scores > 0.5, 1 - off, off)
+    return np.stack([1 - right, *(np.zeros_like(right),) * 3, right], axis=-1)
+
+
+@cache
+def _shares_of(kind: str) -> np.ndarray:
+    """The five class shares of a population so large that nothing is left to chance."""
+    return np.asarray(_probabilities(kind, drawn_scores(2_000_000, np.random.default_rng(99))).mean(axis=0))
+
+
+@cache
+def answered_sample(kind: str, n_topics: int, n: int, trials: int, seed: int) -> dict[str, dict[str, float]]:
+    """n of n_topics are answered and judged, of two systems of equal shares that retrieve alike on half of the topics.
+
+    The predictor is fitted on the n (`cross_fit`). By target, population and topics: `coverage`, the mean over the
+    classes that there are, `least` of them, `sum` (the largest distance of the sum of shares from 1), `width` of the
+    share of right answers and `plain`, that of the sample alone, `difference` (coverage of that of right answers) and
+    `rejected`, how often it is called one at 5 %.
+    """
+    rng, truth = np.random.default_rng(seed), _shares_of(kind)
+    there = truth > 0
+    found: dict[str, list[list[float]]] = {target: [] for target in TARGETS}
+    for trial in range(trials):
+        first = drawn_scores(n_topics, rng)
+        scores = np.stack([first, np.where(rng.random(n_topics) < 0.5, first, drawn_scores(n_topics, rng))])
+        luck = np.where(rng.random(n_topics) < 0.5, rng.random(n_topics), rng.random((2, n_topics)))
+        labels = drawn_classes(_probabilities(kind, scores), luck)
+        judged = np.isin(np.arange(n_topics), rng.permutation(n_topics)[:n])
+        of_topics = pd.DataFrame({"qid": _qids(n_topics), "judged": judged, "stratum": 0})
+        systems = [
+            cross_fit(of_topics.assign(system=name, ir_score=s, label=pd.array(c, "Int8")), seed=trial)
+            for name, s, c in zip("ab", scores, labels, strict=True)
+        ]
+        # Verdicts on the others are known here alone.
+        rows = pd.concat(systems, ignore_index=True)
+        rows["label"] = rows["label"].where(rows["judged"])
+        right = (labels == 5).astype(float)
+        predicted = systems[0]["p5"].to_numpy() - systems[1]["p5"].to_numpy()
+        for target in TARGETS:
+            frame = rows.assign(sample_target=target)
+            table = ppi_shares(frame[frame["system"] == "a"])
+            fixed = target == TOPICS
+            true = (labels[0][:, None] == np.arange(1, 6)).mean(axis=0) if fixed else truth
+            inside = (table["lo"][:5] <= true + 1e-12) & (true - 1e-12 <= table["hi"][:5])
+            own = table.set_index("share").loc["correct_share"]
+            pair = powered_difference(right[0] - right[1], predicted, judged, fixed=fixed)
+            apart = float((right[0] - right[1]).mean()) if fixed else 0.0
+            found[target].append(
+                [
+                    *inside[there].astype(float),
+                    abs(float(table["estimate"].iloc[:6].sum()) - 1),
+                    own["hi"] - own["lo"],
+                    own["classical_hi"] - own["classical_lo"],
+                    pair[0].lo <= apart <= pair[0].hi,
+                    pair[1] < 0.05,
+                ]
+            )
+    told = {}
+    for target, numbers in found.items():
+        values = np.array(numbers, dtype=float)
+        means, covered = values.mean(axis=0), values[:, :-5].mean(axis=0)
+        told[target] = dict(
+            zip(("sum", "width", "plain", "difference", "rejected"), map(float, means[-5:]), strict=True)
+        )
+        told[target] |= {"coverage": float(covered.mean()), "least": float(covered.min()), "sum": values[:, -5].max()}
+    return told
 
 
 _CLASSES = np.array([0.15, 0.15, 0.08, 0.12, 0.5])  # of today's judge, and of the earlier one

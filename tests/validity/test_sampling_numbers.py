@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from simulations.sampling import earlier_verdicts, human_corrected, human_difference, paired_sample, sampled_shares
+from simulations.sampling import (
+    answered_sample,
+    earlier_verdicts,
+    human_corrected,
+    human_difference,
+    paired_sample,
+    sampled_shares,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -14,6 +21,15 @@ def test_class_shares_of_a_small_sample_add_up_to_1_and_are_covered() -> None:
     assert found["sum_lo"] == pytest.approx(1)
     assert found["sum_hi"] == pytest.approx(1)
     assert found["coverage"] >= 0.92
+
+
+def test_a_sample_of_answers_covers_both_targets_and_is_narrower_where_the_score_says_something() -> None:
+    for kind, at_most in (("useful", 0.92), ("useless", 1.05)):
+        for of_target in answered_sample(kind, 500, 100, 30, seed=0).values():
+            assert of_target["sum"] == pytest.approx(0, abs=1e-9)
+            assert of_target["coverage"] >= 0.88
+            assert of_target["difference"] >= 0.83
+            assert of_target["width"] <= at_most * of_target["plain"]
 
 
 def test_an_earlier_run_adds_topics_where_it_knows_something_and_bends_nothing() -> None:

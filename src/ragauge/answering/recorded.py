@@ -31,9 +31,9 @@ class RecordedAnswers:
     was given. No LLM is asked, so none of it is spent now. A null answer is a missing one. Other keys with a text or a
     number become columns of the answers, such as the rounds of an iterative system.
 
-    system: the system whose rows are read, in a file of several. sample: which of several answers to a question, by the
-    file's key `sample` (0 without one). on_missing: `raise`, or `missing`: questions that are not in the file have a
-    missing answer.
+    system: the system whose rows are read, in a file of several. answer_number: which of several answers to a question,
+    by the file's key `sample` (0 without one). on_missing: `raise`, or `missing`: questions that are not in the file
+    have a missing answer.
     """
 
     component: ClassVar[str] = "recorded"
@@ -43,11 +43,11 @@ class RecordedAnswers:
 
     path: str | Path | None = runtime(None)
     system: str | None = None
-    sample: int = 0
+    answer_number: int = 0
     on_missing: str = "raise"
 
     def __post_init__(self) -> None:
-        require_count("llm.sample", self.sample, 0)
+        require_count("llm.answer_number", self.answer_number, 0)
         recordings.check_picking("llm", self.system, self.on_missing)
 
     def files(self) -> Mapping[str, Path]:
@@ -68,9 +68,10 @@ class RecordedAnswers:
             raise DataError(f"{file}: no row has an answer; its key is one of {', '.join(_KEYS)}")
         given = [(row.qid, _Given.of(row)) for row in rows]
         samples = sorted({one.sample for _, one in given})
-        if self.sample not in samples:
-            raise DataError(f"{file}: no answer has llm.sample={self.sample}; it has samples {samples[:10]}")
-        own = [(qid, one) for qid, one in given if one.sample == self.sample]
+        number = self.answer_number
+        if number not in samples:
+            raise DataError(f"{file}: no answer has llm.answer_number={number}; it has samples {samples[:10]}")
+        own = [(qid, one) for qid, one in given if one.sample == number]
         qids = contexts["qid"].tolist()
         found = recordings.by_topic(file, own, list(dict.fromkeys(qids)), "answer", self.on_missing)
         nothing = _Given(Reply(None, f"no answer in {file.name}", cached=True))

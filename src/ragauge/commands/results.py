@@ -56,10 +56,10 @@ def ui(arguments: Sequence[str] | None = None) -> int:
     """Runs MLflow's UI on what was measured, on this machine alone, until it is interrupted."""
     parser = argparse.ArgumentParser(
         prog="ragauge ui",
-        description="Starts MLflow's UI on what was measured, and prints its address once it answers. It "
+        description="Starts MLflow's UI on the measured runs, and prints its address once it answers. It "
         "listens on 127.0.0.1 alone; Ctrl-C ends it.",
     )
-    parser.add_argument("--port", type=int, default=5000, help="of 127.0.0.1; 5000 unless given")
+    parser.add_argument("--port", type=int, default=5000, help="port of 127.0.0.1; 5000 unless given")
     parser.add_argument("--tracking-uri", help="where MLflow keeps the runs; else as in a run of ragauge")
     given = parser.parse_args(arguments)
     if not 0 < given.port < 65536:

@@ -17,7 +17,7 @@ from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.records import RECORD_FILE, read_records, refuse_trainings
 from ragauge.diagnose.failures import CAUSE
 from ragauge.estimate.clusters import SHARED, same_clusters
-from ragauge.estimate.outcomes import CLUSTER
+from ragauge.estimate.outcomes import CLUSTER, TARGET
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.prompts import other_labels
 from ragauge.estimate.slicing import PREFIX
@@ -28,6 +28,7 @@ _TABLE = "per_question.json"
 _OUTCOMES = (
     "qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score", CAUSE, "judged", "stratum",
     *PROBABILITY_COLUMNS, CLUSTER, SHARED, "human_label", LABEL_OF, "judge_status", "unanswerable", "prompts_are",
+    TARGET,
 )  # fmt: skip
 
 

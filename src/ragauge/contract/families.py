@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import AnswerMeasureInfo
+
+if TYPE_CHECKING:
+    from ragauge.contract.protocols import AnswerMeasureInfo
 
 FAMILIES = ("measure", "all")
 PRIMARY = ("ir_score", "right")

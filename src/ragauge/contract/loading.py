@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints
+from importlib.metadata import entry_points as of_all_groups
 from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -126,6 +129,18 @@ def _wants_nested(key: str, value: Any, offer: str) -> bool:
     if isinstance(value, (list, tuple)):
         return any(_wants_nested(f"{key}[{i}]", v, offer) for i, v in enumerate(value))
     return False
+
+
+@lru_cache(maxsize=4)
+def _installed(places: tuple[tuple[str, int], ...]) -> EntryPoints:
+    return of_all_groups()
+
+
+def entry_points(group: str) -> EntryPoints:
+    """The entry points of a group of what is installed; packages are read once, and again where one came or went."""
+    return _installed(tuple((place, os.stat(place).st_mtime_ns) for place in sys.path if os.path.isdir(place))).select(
+        group=group
+    )
 
 
 def points_of(group: str) -> list[EntryPoint]:

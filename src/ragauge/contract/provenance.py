@@ -6,6 +6,7 @@ import getpass
 import logging
 import os
 import platform
+import re
 import socket
 import subprocess
 import uuid
@@ -67,9 +68,12 @@ def installed_packages() -> dict[str, str]:
     """{name: version} of Python, the platform and every installed package except ragauge."""
     versions: dict[str, str] = {}
     for found in metadata.distributions():
+        # `found.name` and `found.version` would parse the whole file, README included, once each.
+        head = (found.read_text("METADATA") or found.read_text("PKG-INFO") or "").partition("\n\n")[0]
+        name, version = (re.search(rf"^{field}: *(.+?) *$", head, re.M) for field in ("Name", "Version"))
         # What an interrupted pip leaves behind has no name; the first of two on the path is imported.
-        if found.name:
-            versions.setdefault(found.name.lower().replace("_", "-"), found.version)
+        if name and version:
+            versions.setdefault(name[1].lower().replace("_", "-"), version[1])
     versions.pop("ragauge", None)
     return {
         "python": platform.python_version(),

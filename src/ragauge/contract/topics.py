@@ -33,7 +33,7 @@ RESERVED = frozenset(
         *_OF_MODEL, *FEATURES, *GROUPS, ANSWERS, "n_tokens", "system", "answer_reference", "answer_status",
         "answer_error", "label", "status", "judge_status", "judge_raw", "raw", "reason", "sampled", "judged",
         "stratum", "weight", "human_label", LABEL_OF, "p1", "p2", "p3", "p4", "p5", "part", "docno", "text", "context",
-        "earlier_label", "prompts_are", *(f"label_{k}" for k in range(2, 10)), "evidence", "outcome",
+        "earlier_label", "prompts_are", "sample_target", *(f"label_{k}" for k in range(2, 10)), "evidence", "outcome",
         "chunks", "queries",
         *map(labelled_as, QUESTIONS), "failure_cause", "failure_decided_by",
         "evidence_in_context", "evidence_place", "topic_cluster", "evidence_cluster",

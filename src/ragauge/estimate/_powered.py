@@ -65,13 +65,21 @@ class _Stratum:
         scale = self.weight**2 / (n - 1)
         return scale * yf / n, scale * ff * (1 / n + 1 / len(self.others))
 
-    def mean(self, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The stratum's mean and its variance, with a lambda for every judged topic [judged, columns]."""
-        n = len(self.y)
-        if not len(self.others):  # every topic is judged: nothing to predict
-            return self.y.mean(axis=0), _variance(self.y) / n
+    def mean(self, lam: np.ndarray, fixed: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """The stratum's mean and its variance, with a lambda for every judged topic [judged, columns].
+
+        `fixed`: the variance about the mean of these topics, which drawing the judged ones among them leaves
+        (Cochran 1977, section 7.3, with the slope lambda N / (N - n)).
+        """
+        n, rest = len(self.y), len(self.others)
+        if not rest:  # every topic is judged: nothing to predict
+            return self.y.mean(axis=0), _variance(self.y) / n * (not fixed)
         values = self.values(lam)
-        predicted = lam.mean(axis=0) ** 2 * _variance(self.others) / len(self.others)
+        if fixed:
+            share = rest / (n + rest)
+            left = self.y - lam / share * (self.f - (self.f.sum(axis=0) + self.others.sum(axis=0)) / (n + rest))
+            return values.mean(axis=0), share * _variance(left) / n
+        predicted = lam.mean(axis=0) ** 2 * _variance(self.others) / rest
         return values.mean(axis=0), _variance(values) / n + predicted
 
     def values(self, lam: np.ndarray) -> np.ndarray:
@@ -94,6 +102,7 @@ def powered_means(
     stratum: np.ndarray,
     together: int = 0,
     clusters: np.ndarray | None = None,
+    fixed: bool = False,
 ) -> Powered:
     """Means over all topics of `values`, known where `judged`, by `predicted`, known everywhere.
 
@@ -103,8 +112,9 @@ def powered_means(
     first `together` columns. The variance is that of an estimate for the population that all topics are a sample of.
     With `clusters` [topics] the variance is over clusters, of the contributions of their topics to the estimate. `n` is
     then divided by the root of the mean number of judged topics of a cluster, and `df` is the effective number of
-    clusters with judged topics, less one (`student_of`). Raises DataError where a stratum has fewer than two judged
-    topics (a stratum of one topic: fewer than one).
+    clusters with judged topics, less one (`student_of`). With `fixed` the variance is about the mean of these very
+    topics. Clusters do not matter then, since the judged topics were drawn one by one. Raises DataError where a stratum
+    has fewer than two judged topics (a stratum of one topic: fewer than one).
     """
     n_topics = len(judged)
     parts = []
@@ -116,11 +126,11 @@ def powered_means(
         others = predicted[here & ~judged]
         parts.append(_Stratum(here.sum() / n_topics, values[drawn], predicted[drawn], others))
     lams = _lambdas(parts, together)
-    estimate, variance = _over_strata(parts, lams, n_topics)
-    classical, classical_variance = _over_strata(parts, [np.zeros_like(lam) for lam in lams], n_topics)
+    estimate, variance = _over_strata(parts, lams, n_topics, fixed)
+    classical, classical_variance = _over_strata(parts, [np.zeros_like(lam) for lam in lams], n_topics, fixed)
     n = float(1 / sum(part.weight**2 / len(part.y) for part in parts))
     df: float = max(sum(len(part.y) - 1 for part in parts), 1)
-    if clusters is not None:
+    if clusters is not None and not fixed:
         of_judged = np.unique(clusters[judged], return_counts=True)[1].astype(float)
         n /= np.sqrt(of_judged.mean())
         df = min(df, max(of_judged.sum() ** 2 / (of_judged**2).sum() - 1, 1.0))
@@ -172,12 +182,14 @@ def _lambdas(parts: list[_Stratum], together: int) -> list[np.ndarray]:
     return lams
 
 
-def _over_strata(parts: list[_Stratum], lams: list[np.ndarray], n_topics: int) -> tuple[np.ndarray, np.ndarray]:
+def _over_strata(
+    parts: list[_Stratum], lams: list[np.ndarray], n_topics: int, fixed: bool
+) -> tuple[np.ndarray, np.ndarray]:
     weights = np.array([part.weight for part in parts])[:, None]
-    found = [part.mean(lam) for part, lam in zip(parts, lams, strict=True)]
+    found = [part.mean(lam, fixed) for part, lam in zip(parts, lams, strict=True)]
     means, variances = np.array([mean for mean, _ in found]), np.array([of for _, of in found])
     estimate = (weights * means).sum(axis=0)
-    between = (weights * (means - estimate) ** 2).sum(axis=0) / n_topics
+    between = (weights * (means - estimate) ** 2).sum(axis=0) / n_topics * (not fixed)
     return estimate, (weights**2 * variances).sum(axis=0) + between
 
 

@@ -74,7 +74,7 @@ class Segments:
         McNemar's test with Edwards' (1948) continuity correction. `sign` are the rows of `excess`, of mean
         size 1, `codes` the topic of every row in rising order of the scores (None: every row is a topic).
         """
-        from scipy.stats import norm
+        from scipy.special import ndtri
 
         passed = np.append(0, self.last + 1)  # rows below each segment
         distinct = self.lo[1:]
@@ -90,7 +90,7 @@ class Segments:
                 rows = np.abs(passed[segments] - start) - 1  # the last row on the way to each segment
                 total[segments] = np.cumsum(steps)[rows]
                 squares[segments] = _running_squares(steps, topics)[rows]
-        reach = float(norm.isf((1 - level) / 2))
+        reach = float(-ndtri((1 - level) / 2))
         kept = np.flatnonzero(np.abs(total) - 1 <= reach * np.sqrt(squares))
         kept = kept[(kept >= self.first) & (kept < self.stop)]
         ends = np.flatnonzero(np.append(np.diff(kept) > 1, True))

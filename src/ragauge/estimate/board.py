@@ -18,6 +18,7 @@ from ragauge.estimate.outcomes import (
     check_outcomes,
     clusters_of,
     labels_of,
+    missing_share,
     scored,
     share_columns,
     with_classes,
@@ -78,8 +79,8 @@ def leaderboard(
     whether a group is in the 95 % confidence set of the best one (see `best_sets`). Shares of a group without any label
     are NaN, and whether it may be the best is then missing (pd.NA). Where a sample of the topics was judged, the shares
     are those of `ppi_shares`. `best` is what `best_sets` makes of the same arguments, where that is known. Each of
-    `answers` adds its mean over the topics with a value (its name), `_missing` (share of topics without) and
-    `_in_best_set`. It also adds `_lo` and `_hi`, from a bootstrap with n_boot and seed.
+    `answers` adds its mean over the topics with a value (its name), `_missing` (`missing_share`) and `_in_best_set`. It
+    also adds `_lo` and `_hi`, from a bootstrap with n_boot and seed.
     """
     check_outcomes(frame, keys=("qid", group), may_lack=("ir_score",))
     if frame.empty:
@@ -107,7 +108,7 @@ def leaderboard(
         for info in answers:
             mean = mean_of(part[info.name], part["qid"], info, n_boot, seed, level, clusters_of(part))
             row |= {info.name: mean.value, f"{info.name}_lo": mean.lo, f"{info.name}_hi": mean.hi}
-            row[f"{info.name}_missing"] = float(part[info.name].isna().mean())
+            row[f"{info.name}_missing"] = missing_share(part, info.name)
         rows.append(row)
     by, ascending = _ranked_by(pd.DataFrame(rows), answers)
     board = pd.DataFrame(rows).sort_values([by, group], ascending=[ascending, True], ignore_index=True)

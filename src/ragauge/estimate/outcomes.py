@@ -3,11 +3,11 @@
 Columns: `qid`, `ir_score` in [0, 1] (missing where a topic has no evidence), and `label` (judge class 1..5 or missing).
 Pooled outcomes add the columns that distinguish rows of a topic (`retriever`, `n_tokens`, `dataset`, `chunker`, `llm`).
 A missing label is left out of fits and counted; shares are over all rows. Where only a sample of topics was judged,
-`judged` (bool), `stratum` and `p1`..`p5` hold which and the prediction (see `ragauge.estimate.ppi`). `earlier_label`,
-where there is one, is the class that the answer of an earlier run got. `unanswerable` marks topics whose right answer
-is that information is lacking. `topic_cluster` names the cluster of a topic where topics are no independent
-observations, such as the document that several questions are about. Whole clusters are then resampled, flipped and put
-into folds.
+`judged` (bool), `stratum` and `p1`..`p5` hold which and the prediction (see `ragauge.estimate.ppi`), `sample_target`
+what the estimates are about. `earlier_label`, where there is one, is the class that the answer of an earlier run got.
+`unanswerable` marks topics whose right answer is that information is lacking. `topic_cluster` names the cluster of a
+topic where topics are no independent observations, such as the document that several questions are about. Whole
+clusters are then resampled, flipped and put into folds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.answer_measures import NO_REFERENCE
+from ragauge.contract.answer_measures import NO_REFERENCE, NOT_SAMPLED
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 
@@ -25,6 +25,9 @@ CLASSES = np.array(list(JUDGE_CLASSES))
 LACK, RIGHT = 1, 5
 HEADLINE_SHARES = ("correct_share", "hallucination_share")
 CLUSTER = "topic_cluster"
+# What shares and differences of a sample are about: the population that the topics come from, or these topics.
+TARGET = "sample_target"
+TARGETS = POPULATION, TOPICS = ("population", "topics")
 GROUP_COLUMNS = ("system", "retriever", "n_tokens", "dataset", "chunker", "llm")
 
 
@@ -108,6 +111,18 @@ def numbered(frame: pd.DataFrame, columns: Sequence[str]) -> np.ndarray | None:
     """int64 [rows], from 0: rows of one number are equal in those of the columns that there are; None without any."""
     by = [column for column in columns if column in frame]
     return frame.groupby(by, dropna=False, observed=True, sort=False).ngroup().to_numpy() if by else None
+
+
+def missing_share(frame: pd.DataFrame, column: str) -> float:
+    """The share of rows without a value, among those with one and those that were answered (see `llm.sample`)."""
+    values = frame[column]
+    left_out = frame["answer_status"].eq(NOT_SAMPLED) & values.isna() if "answer_status" in frame else False
+    return float(values.isna()[~pd.Series(left_out, index=frame.index)].mean())
+
+
+def of_these_topics(frame: pd.DataFrame) -> bool:
+    """Whether shares and differences of a sample are about the topics of the frame, and not their population."""
+    return TARGET in frame and bool(frame[TARGET].eq(TOPICS).all())
 
 
 def fit_rows(frame: pd.DataFrame) -> pd.DataFrame:

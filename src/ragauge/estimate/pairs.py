@@ -14,7 +14,15 @@ from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate._powered import difference_test, powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate, paired_means, paired_share_interval
-from ragauge.estimate.outcomes import RIGHT, by_cluster, check_outcomes, clusters_by_topic, labels_of, with_classes
+from ragauge.estimate.outcomes import (
+    RIGHT,
+    by_cluster,
+    check_outcomes,
+    clusters_by_topic,
+    labels_of,
+    of_these_topics,
+    with_classes,
+)
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.prompts import drawn, other_labels, over_prompts, p_of_sample, widened
 from ragauge.estimate.signs import flipped_sums
@@ -140,12 +148,16 @@ def reach_of(table: pd.DataFrame, measure: str, answers: Sequence[AnswerMeasureI
 
 @dataclass(frozen=True)
 class _Sampled:
-    """Tables [qid x group] of frames with a sample of judged topics; `clusters` are those of the qids."""
+    """Tables [qid x group] of frames with a sample of judged topics; `clusters` are those of the qids.
+
+    `fixed` is that of `powered_means`.
+    """
 
     judged: pd.DataFrame
     stratum: pd.DataFrame
     predicted: dict[str, pd.DataFrame]
     clusters: np.ndarray | None = None
+    fixed: bool = False
 
     @classmethod
     def of(cls, frame: pd.DataFrame, group: str, classes: Sequence[str] = OF_CLASSES) -> _Sampled | None:
@@ -168,7 +180,8 @@ class _Sampled:
         )
         of = {c: flat.pivot(index="qid", columns=group, values=c) for c in flat.columns.drop(["qid", group])}
         clusters = clusters_by_topic(frame, of["judged"].index)
-        return cls(of["judged"].eq(True), of["stratum"], {m: of[m] for m in predicted}, clusters)
+        tables = of["judged"].eq(True), of["stratum"], {m: of[m] for m in predicted}
+        return cls(*tables, clusters, of_these_topics(frame))
 
     def compared(
         self, a: Hashable, b: Hashable, measure: str, values: pd.DataFrame, level: float
@@ -185,7 +198,7 @@ class _Sampled:
     ) -> tuple[Estimate, float] | None:
         """The mean over couples (a, b) of the differences of a less b, over the topics of all of them."""
         found = self.differences(couples, measure, values)
-        return None if found is None else powered_difference(*found, level=level)
+        return None if found is None else powered_difference(*found, level, self.fixed)
 
     def differences(
         self, couples: Sequence[tuple[Hashable, Hashable]], measure: str, values: pd.DataFrame
@@ -218,18 +231,19 @@ def powered_difference(
     stratum: np.ndarray | None = None,
     clusters: np.ndarray | None = None,
     level: float = LEVEL,
+    fixed: bool = False,
 ) -> tuple[Estimate, float]:
     """The mean over all topics of paired differences in [-1, 1], some of them known, and p of it being 0.
 
     `differences` [topics] are known where `judged`, `predicted` [topics] everywhere; `stratum` are the strata that the
-    judged topics were drawn by, `clusters` those that topics are in. The prediction-powered estimate
-    (`powered_means`) with its t interval and t test (`difference_test`); n counts the judged topics. NaN where a
-    stratum has fewer than two judged topics.
+    judged topics were drawn by, `clusters` those that topics are in, `fixed` as in `powered_means`. The
+    prediction-powered estimate (`powered_means`) with its t interval and t test (`difference_test`); n counts the
+    judged topics. NaN where a stratum has fewer than two judged topics.
     """
     stratum = np.zeros(len(judged)) if stratum is None else stratum
     n = int(judged.sum())
     try:
-        found = powered_means(differences[:, None], predicted[:, None], judged, stratum, clusters=clusters)
+        found = powered_means(differences[:, None], predicted[:, None], judged, stratum, 0, clusters, fixed)
     except DataError:
         return Estimate(float("nan"), float("nan"), float("nan"), n, level), float("nan")
     lo, hi, p = difference_test(found, level)

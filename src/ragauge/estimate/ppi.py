@@ -23,6 +23,7 @@ from ragauge.estimate.outcomes import (
     check_outcomes,
     class_indicators,
     labels_of,
+    of_these_topics,
     topic_codes,
     units_of,
 )
@@ -109,7 +110,8 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     way to the classical one; the other classes then make up the rest in proportion. A share that all or none of the
     judged topics have keeps its prediction, with the exact interval (Clopper-Pearson) of the labels. `unseen` is how
     many topics on which label and prediction differ by 1 are added to the variance, for predictions that are 0 or 1.
-    With several of the judge's prompts the shares are means (ragauge.estimate.prompts). Where the frame has clusters,
+    With several of the judge's prompts the shares are means (ragauge.estimate.prompts). Intervals are for the
+    population of the topics, or for these topics where `sample_target` is "topics". Where the frame has clusters,
     variances are over these (`powered_means`). Raises DataError where a stratum has fewer than two judged topics.
     """
     check_outcomes(frame, ("judged", *PROBABILITY_COLUMNS, *(["stratum"] if "stratum" in frame else [])))
@@ -125,13 +127,15 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     clusters = None
     if CLUSTER in frame:
         clusters = _of_topic(frame.assign(**{CLUSTER: topic_codes(frame[CLUSTER])[0]}), CLUSTER, topics, n_topics)
-    found = powered_means(y, f, judged, stratum, _APART, clusters)
+    fixed = of_these_topics(frame) and not judged.all()
+    found = powered_means(y, f, judged, stratum, _APART, clusters, fixed)
     estimate, kept, corrected = _add_up(found.estimate, found.classical, found.variance)
     widened = found.variance + unseen / found.n**2
     variance = np.where(corrected, widened, found.classical_variance)
     classical_lo, classical_hi = share_limits(found.classical, found.classical_variance, found.n, found.df, level)
     lo, hi = share_limits(np.where(corrected, estimate, found.classical), variance, found.n, found.df, level)
     lo, hi = np.minimum(lo, estimate), np.maximum(hi, estimate)
+    of_one = variance + fixed * found.spread / n_topics  # of what so many topics say of their population
     known = variance > 0
     table = pd.DataFrame(
         {
@@ -139,7 +143,7 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
             "estimate": estimate,
             "lo": lo,
             "hi": hi,
-            "effective_n": np.divide(found.spread, variance, out=np.full_like(variance, found.n), where=known),
+            "effective_n": np.divide(found.spread, of_one, out=np.full_like(variance, found.n), where=known),
             "lam": np.where(kept, found.lam, 0.0),
             "classical": found.classical,
             "classical_lo": classical_lo,

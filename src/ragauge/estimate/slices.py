@@ -230,7 +230,7 @@ def slice_differences(
     ten topics that both have are not tested, and have no row. SHRUNK as in `slice_estimates`, the variance of a
     difference being that of its interval.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     rows = frame[frame[group].isin([a, b])]
     parts = []
@@ -249,7 +249,7 @@ def slice_differences(
     every.loc[turned, ["lo", "hi"]] = 0.0 - every.loc[turned, ["hi", "lo"]].to_numpy()
     every.loc[turned, "difference"] = 0.0 - every.loc[turned, "difference"]
     every = every.assign(a=a, b=b)
-    variance = ((every["hi"] - every["lo"]) / (2 * norm.isf((1 - level) / 2))) ** 2
+    variance = ((every["hi"] - every["lo"]) / (-2 * ndtri((1 - level) / 2))) ** 2
     signed, of_any_size = ([info.name for info in answers if info.unit == unit] for unit in ("signed", "score"))
     reach = 1.0 + every["measure"].isin(signed)  # the largest difference
     # Of a share x = (1 + difference / reach) / 2, x (1 - x) over its variance.

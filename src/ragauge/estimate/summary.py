@@ -32,7 +32,7 @@ from ragauge.estimate import (
 )
 from ragauge.estimate.board import mean_of, rejection
 from ragauge.estimate.human import human_agreement, human_shares
-from ragauge.estimate.outcomes import clusters_of, scored, with_classes
+from ragauge.estimate.outcomes import clusters_of, missing_share, scored, with_classes
 from ragauge.estimate.prompts import by_prompt, other_labels
 
 
@@ -78,6 +78,7 @@ def quality(outcomes: pd.DataFrame, sampled: pd.DataFrame | None = None) -> dict
             **_sampled_shares(sampled),
             **_headlines(sampled, columns),
             "judged_topics": int(sampled["n_judged"].iloc[0]),
+            "judged_of_topics": int(sampled["n_topics"].iloc[0]),
         }
     for name, share in share_estimates(outcomes).items():
         values |= with_interval(name, share)
@@ -113,12 +114,12 @@ def _sampled_shares(shares: pd.DataFrame) -> dict[str, float]:
 def answer_measures(
     outcomes: pd.DataFrame, infos: Sequence[AnswerMeasureInfo], n_boot: int, seed: int
 ) -> dict[str, float]:
-    """The mean of every answer measure over topics that have a value, its interval, and the share without."""
+    """The mean of every answer measure over topics with a value, its interval, and the `missing_share`."""
     values: dict[str, float] = {}
     for info in infos:
         name, column = info.name, outcomes[info.name]
         mean = mean_of(column, outcomes["qid"], info, n_boot, seed, clusters=clusters_of(outcomes))
-        missing = float(column.isna().mean())
+        missing = missing_share(outcomes, info.name)
         values |= {name: mean.value, f"{name}_lo": mean.lo, f"{name}_hi": mean.hi, f"{name}_missing": missing}
     return values
 

@@ -1,4 +1,4 @@
-"""Zones of the IR score with a guarantee: at most a share alpha of the answers in one is of another class.
+"""Zones of the IR score with a guarantee: at most a share alpha of the answers in a zone have another class.
 
 Above `right.value` at most alpha of the answers are not right (class 5), below `lack.value` at most alpha are not a
 lack of information (class 1). Each holds for answers to new topics of the same kind, with the given confidence over

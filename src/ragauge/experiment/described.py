@@ -17,6 +17,7 @@ from ragauge.contract.identity import identity
 from ragauge.contract.offers import RetrieverOffers, offered
 from ragauge.contract.protocols import Describes, ReadsFiles
 from ragauge.contract.redact import redact
+from ragauge.estimate.outcomes import POPULATION
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.slicing import WEIGHTS_TAG
 from ragauge.findings.order import metrics_of_packages
@@ -132,7 +133,8 @@ def last_lines(cfg: DictConfig, folder: JobFolder, record: Mapping[str, Any]) ->
 
 def in_numbers(record: Mapping[str, Any]) -> list[str]:
     """The numbers of a finished job: a line, and more where a sample was judged or people gave labels."""
-    return [job_line(record["name"], record["metrics"]), *judged_lines(record["metrics"])]
+    target = record.get("sample_target", POPULATION)
+    return [job_line(record["name"], record["metrics"]), *judged_lines(record["metrics"], target)]
 
 
 def last_place(cfg: DictConfig, folder: JobFolder, record: Mapping[str, Any]) -> str:

@@ -26,8 +26,8 @@ def earlier_labels(cfg: DictConfig, topics: pd.DataFrame) -> pd.Series | None:
     if source is None:
         return None
     key = f"judge.earlier={source}"
-    if cfg.judge.get("sample") is None:
-        raise ConfigError(f"{key} serves the estimates of a judged sample: give judge.sample, or take it out")
+    if cfg.judge.get("sample") is None and cfg.llm.get("sample") is None:
+        raise ConfigError(f"{key} serves the estimates of a sample: give judge.sample or llm.sample, or take it out")
     try:
         rows = _outcomes(str(source), track.tracking_uri(cfg.tracking.uri))
     except RagaugeError as error:

@@ -14,6 +14,7 @@ from ragauge import track
 from ragauge.contract.finding import After, JobFinding, Shown
 from ragauge.contract.groups import GROUPS
 from ragauge.estimate import cross_fit
+from ragauge.estimate.outcomes import TARGET
 from ragauge.estimate.prompts import other_labels
 from ragauge.experiment.earlier import earlier_labels
 from ragauge.experiment.folder import JobFolder
@@ -92,7 +93,7 @@ class MeasuredJob:
             earlier = earlier_labels(self.cfg, self.frame("topics"))
             if earlier is not None:
                 rows = rows.assign(earlier_label=rows["qid"].map(earlier))
-            rows = cross_fit(rows, **self.record["estimate"], seed=self.seed)
+            rows = cross_fit(rows, **self.record["estimate"], seed=self.seed).assign(**{TARGET: self.cfg.sample_target})
         else:
             rows = rows.drop(columns=["stratum", "judged"], errors="ignore")
         return with_failures(with_slices(rows, self.pipeline.sliced), self.pipeline, self.cfg.failures)

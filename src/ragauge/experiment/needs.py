@@ -82,17 +82,17 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
     if llm.kind == "none":
         return found, None
     if llm.kind not in ASKED:
-        known = pipeline.answers if contexts is not None else _unanswered(topics, pipeline.n_tokens)
+        known = pipeline.answers if contexts is not None else _unanswered(pipeline)
         return found, known
     if not isinstance(llm, AsksForAnswers):
-        found.append(untold("llm", len(topics)))
-        return found, _unanswered(topics, pipeline.n_tokens)
+        found.append(untold("llm", len(pipeline.to_answer(topics))))
+        return found, _unanswered(pipeline)
     if contexts is None:
         unknown = unknown_contexts(pipeline)
         asked = llm.needs_of(llm.prompts(topics, unknown), store)
         if offered(llm, GeneratorOffers).takes_context:
             found.append(stand_ins(asked).assign(who="llm"))
-            return found, _unanswered(topics, pipeline.n_tokens)
+            return found, _unanswered(pipeline)
         found.append(asked.assign(who="llm"))  # a service that retrieves by itself
         return found, llm.known_answers(topics, unknown, store)
     asked = llm.needs_of(llm.prompts(topics, contexts), store)
@@ -114,7 +114,7 @@ def _of_measures(pipeline: Pipeline, answers: pd.DataFrame | None, seed: int) ->
         contexts = None
     kind = pipeline.components.llm.kind
     if answers is None:
-        answers = _unanswered(pipeline.frame("topics"), pipeline.n_tokens).assign(status="none")
+        answers = _unanswered(pipeline).assign(status="none")
     asked_for = kind in ASKED or "status" not in answers
     return of_measures(pipeline, answers, contexts, asked_for, seed)
 
@@ -132,7 +132,7 @@ def _of_varied(pipeline: Pipeline, found: bool) -> list[pd.DataFrame]:
         judged = stage.measure.judged and judge.kind == "chat"
         if not found or (llm.kind in ASKED and not isinstance(llm, AsksForAnswers)):
             asked += _guessed_of_varied(pipeline, stage.measure, who)
-            asked += [untold(f"{who}, judge", len(topics))] if judged else []
+            asked += [untold(f"{who}, judge", len(pipeline.to_answer(topics)))] if judged else []
             continue
         contexts = pipeline.frame(stage.contexts)
         stored = store.find(pipeline.key(stage.label)) is not None
@@ -162,7 +162,7 @@ def _guessed_of_varied(pipeline: Pipeline, measure: object, who: str) -> list[pd
     depth = offered(measure, PartOffers).depth
     # Who brings the texts would be asked for them.
     if depth is None or not isinstance(llm, AsksForAnswers) or isinstance(retriever, BringsTexts):
-        return [untold(who, len(topics))]
+        return [untold(who, len(pipeline.to_answer(topics)))]
     first = next(batches_of(pipeline.rows("chunks")))["text"].iloc[0]
     alone = unknown_contexts(pipeline).assign(text=first)
     told = llm.needs_of(llm.prompts(topics, alone), pipeline.store)
@@ -189,15 +189,18 @@ def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
     return asked
 
 
-def _unanswered(topics: pd.DataFrame, n_tokens: int) -> pd.DataFrame:
-    """Answers of all topics, none of them known."""
-    return pd.DataFrame({"qid": topics["qid"], "n_tokens": n_tokens, "answer": pd.array([None] * len(topics), "str")})
+def _unanswered(pipeline: Pipeline) -> pd.DataFrame:
+    """Answers of all topics that are answered, none of them known."""
+    qids = pipeline.to_answer(pipeline.frame("topics"))["qid"]
+    answers = pd.array([None] * len(qids), "str")
+    return pd.DataFrame({"qid": qids, "n_tokens": pipeline.n_tokens, "answer": answers})
 
 
-def unknown_contexts(pipeline: Pipeline) -> pd.DataFrame:
-    """Contexts of the right length for all topics, where the real ones are not known."""
+def unknown_contexts(pipeline: Pipeline, topics: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Contexts of the right length for these topics, by default those that are answered; the real ones are unknown."""
     text = _TOKEN * pipeline.n_tokens
-    return pd.DataFrame({"qid": pipeline.frame("topics")["qid"], "n_tokens": pipeline.n_tokens, "text": text})
+    qids = (pipeline.to_answer(pipeline.frame("topics")) if topics is None else topics)["qid"]
+    return pd.DataFrame({"qid": qids, "n_tokens": pipeline.n_tokens, "text": text})
 
 
 def stand_ins(asked: pd.DataFrame) -> pd.DataFrame:

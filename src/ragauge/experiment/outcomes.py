@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ragauge.contract.answer_measures import NO_REFERENCE
+from ragauge.contract.answer_measures import NO_REFERENCE, NOT_SAMPLED
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import SCHEMAS
 from ragauge.contract.offers import JudgeOffers, offered
@@ -19,21 +19,26 @@ from ragauge.estimate.prompts import other_labels
 
 @dataclass(frozen=True)
 class Sample:
-    """How many topics are judged and how they are chosen: `uniform`, or `neyman` by predicted P(5)."""
+    """How many topics are judged, or answered and judged, and how they are chosen: `uniform`, or `neyman` by P(5).
+
+    of: the config group that asks for it, judge or llm.
+    """
 
     n: int
     design: str = "uniform"
     seed: int = 0
+    of: str = "judge"
 
     def __post_init__(self) -> None:
         if not isinstance(self.n, int) or isinstance(self.n, bool) or self.n < 2:
-            raise ConfigError(f"judge.sample={self.n}: allowed are integers of at least 2, null for all")
+            raise ConfigError(f"{self.of}.sample={self.n}: allowed are integers of at least 2, null for all")
         if self.design not in ("uniform", "neyman"):
-            raise ConfigError(f"judge.sample_design={self.design}: allowed are uniform, neyman")
+            raise ConfigError(f"{self.of}.sample_design={self.design}: allowed are uniform, neyman")
 
     def uniform(self, qids: pd.Series, unjudged: Collection[str]) -> pd.DataFrame:
-        """A uniform choice among the topics that can be judged: [qid, stratum, judged]."""
-        even = pd.Series(0.5, index=qids[~qids.isin(list(unjudged))])  # which are drawn does not hang on it
+        """A uniform choice among the topics that can be judged, or among all if none can: [qid, stratum, judged]."""
+        rest = qids[~qids.isin(list(unjudged))]
+        even = pd.Series(0.5, index=rest if len(rest) else qids)  # any P(5), as the draw does not depend on it
         return choose_topics(even, self.n, seed=self.seed, design="uniform")
 
 
@@ -113,14 +118,16 @@ def outcomes(
     Columns of the answers that the data model does not name, such as the rounds of an iterative system, are
     further columns, unless the topics have one of that name.
     unjudged: topics that have no reference answer to judge by; their judge_status is "no reference".
-    Where topics were sampled (`sampled`: [qid, stratum, judged]), stratum and judged, too.
+    Where topics were sampled (`sampled`: [qid, stratum, judged]), stratum and judged, too. Topics that were not
+    answered have the statuses NOT_SAMPLED.
     """
     renamed = answers.rename(columns={"status": "answer_status", "error": "answer_error"})
     known = {*SCHEMAS["answers"].columns, "calls", "usage_unknown", *RESERVED, *found.columns}
     own = [name for name in answers.columns if name not in known]
     rows = found.merge(
-        renamed[["qid", "answer", "answer_status", "answer_error", *own]], on="qid", validate="one_to_one"
+        renamed[["qid", "answer", "answer_status", "answer_error", *own]], on="qid", how="left", validate="one_to_one"
     )
+    rows["answer_status"] = rows["answer_status"].fillna(NOT_SAMPLED)
     if len(values):
         wide = values.pivot(index="qid", columns="measure", values="value").astype("float64")
         rows = rows.drop(columns=[c for c in wide if c in rows])  # attributes that are called as a measure
@@ -136,7 +143,7 @@ def outcomes(
     rows.loc[lacking, "judge_status"] = NO_REFERENCE
     if sampled is None:
         return rows
-    rows["judge_status"] = rows["judge_status"].fillna("not sampled")
+    rows["judge_status"] = rows["judge_status"].fillna(NOT_SAMPLED)
     rows = rows.merge(sampled, on="qid", how="left", validate="one_to_one")
     rows["judged"] = rows["judged"].eq(True)
     return rows.fillna({"stratum": 0})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -87,3 +88,6 @@ def dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     record |= {"status": "DRY RUN", "needs": added_up(asked), "judged_later": later}
     print(f"{record['name']:<32} {describe_needs(record['needs'])}{', then the judge' if later else ''}")
     print(f"  {plan}")
+    if pipeline.answered is not None:
+        whole = needs(replace(pipeline, answered=None, sample=None), judging=not later, seed=int(cfg.seed))
+        print(f"  all {len(pipeline.frame('topics')):,} topics: {describe_needs(added_up(whole))}")

@@ -32,6 +32,7 @@ def first_record(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
         "n_tokens": int(cfg.n_tokens),
         "seed": int(cfg.seed),
         "bootstrap": int(cfg.bootstrap),
+        "sample_target": cfg.sample_target,
         "estimate": {
             "features": list(cfg.estimate.features),
             "spline": bool(cfg.estimate.spline),

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pandas as pd
 
 from ragauge import track
-from ragauge.contract.answer_measures import from_tags, in_order
+from ragauge.contract.answer_measures import NOT_SAMPLED, from_tags, in_order
 from ragauge.contract.errors import DataError
 from ragauge.contract.records import FRAMES_TAG, OUTCOMES_FILE, RECORD_FILE, read_records
 from ragauge.retrieval.contexts import contexts_at
@@ -238,7 +238,7 @@ class JobResult(Logged):
         if (stored := self._stored("verdicts")) is not None:
             return stored
         found = self._of_outcomes("verdicts", {"label": "label", "judge_status": "status", "judge_raw": "raw"})
-        return found[~found["status"].isin(["not sampled"])].reset_index(drop=True)
+        return found[~found["status"].isin([NOT_SAMPLED])].reset_index(drop=True)
 
     @cached_property
     def outcomes(self) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.answer_measures import NOT_SAMPLED
 from ragauge.contract.finding import (
     Block,
     Cell,
@@ -26,13 +27,14 @@ from ragauge.contract.finding import (
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import Jobs
 from ragauge.estimate import HEADLINE_SHARES, asked, ppi_shares
-from ragauge.estimate.outcomes import with_classes
+from ragauge.estimate.outcomes import POPULATION, TOPICS, of_these_topics, with_classes
 from ragauge.findings import study
 from ragauge.findings.ir_score import metric_part
 from ragauge.findings.tables import by_budget, number, table
 from ragauge.show.figures import judge_shares
 from ragauge.show.formats import whole
 
+ABOUT = {POPULATION: "all topics of this kind", TOPICS: "these topics"}  # what shares of a sample stand for
 _SHARES = [*(f"judge_share_{c}" for c in JUDGE_CLASSES), "judge_share_missing"]
 
 
@@ -148,16 +150,20 @@ class Sample(Finding):
 
     def show(self, jobs: Jobs, value: pd.DataFrame, found: Founds) -> Shown:
         """The shares of all beside those of the judged."""
-        first = value.iloc[0]
+        first, rows = value.iloc[0], jobs.at_n
+        answered = "answered and " * bool(rows["answer_status"].eq(NOT_SAMPLED).any())
+        target = TOPICS if of_these_topics(rows) else POPULATION
         about = Text(
-            f"The judge saw {whole(first['n_judged'])} of {whole(first['n_topics'])} topics at N = {jobs.n_tokens}. "
+            f"{whole(first['n_judged'])} of {whole(first['n_topics'])} topics were {answered}judged at "
+            f"N = {jobs.n_tokens}. Intervals of shares and differences are for {ABOUT[target]} "
+            f"(sample_target={target}). "
             "The shares of all topics are prediction-powered estimates (PPI++): the predictor's shares, corrected by "
             "its errors on the judged topics. Beside them is what the judged topics say alone. The effective number "
             "is how many judged topics would say as much without the predictor. Thresholds and predictor are fitted "
             "on the judged topics, thresholds with the weights of their strata; paired differences of right answers "
             "and hallucinations are prediction-powered, too."
             + " The predictor was given the verdicts of an earlier run, too."
-            * ("earlier_label" in jobs.at_n)
+            * ("earlier_label" in rows)
         )
         return Shown([Section("A sample of topics was judged", [about, shares_of_all(value, "Judged alone")])])
 

@@ -17,13 +17,13 @@ from ragauge.contract import provenance
 from ragauge.contract.frames import content_digest
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import ppi_shares, summary
-from ragauge.estimate.outcomes import CLUSTER, fit_rows, with_classes
+from ragauge.estimate.outcomes import CLUSTER, TARGET, fit_rows, with_classes
 from ragauge.show.drawing import save
 from ragauge.show.figures import sorted_scores
 from ragauge.store import Key, Store
 from ragauge.track import save_predictor
 
-VERSION = 3  # raised when this code gives other numbers or another figure: tests/versions.py
+VERSION = 4  # raised when this code gives other numbers or another figure: tests/versions.py
 _PACKAGES = ("mlflow", "numpy", "pandas", "scikit-learn", "scipy")
 _METRICS, _PREDICTOR, _FIGURE, _SHARES = (
     "metrics.json", "predictor", "sorted_scores.png", "sampled_shares.parquet",
@@ -81,7 +81,7 @@ def findings(
     have the columns judged, stratum and p1 to p5. `floor` is what unrelated text scores at their budget: a mark in the
     figure.
     """
-    named = ("qid", "label", "judged", "human_label", "judge_status", "unanswerable", CLUSTER, "prompts_are")
+    named = ("qid", "label", "judged", "human_label", "judge_status", "unanswerable", CLUSTER, "prompts_are", TARGET)
     columns = outcomes.select_dtypes("number").columns.union([c for c in named if c in outcomes], sort=False)
     installed = provenance.installed_packages()
     key = Key(

@@ -31,8 +31,8 @@ from ragauge.contract.topics import QUESTIONS, labelled_as, measured_as
 from ragauge.estimate import Agreement
 from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.human import FEW_LABELS, human_agreement, human_pairs, human_shares, powered_share
-from ragauge.estimate.outcomes import clusters_by_topic
-from ragauge.findings.classes import shares_by_system, shares_of_all
+from ragauge.estimate.outcomes import POPULATION, clusters_by_topic
+from ragauge.findings.classes import ABOUT, shares_by_system, shares_of_all
 from ragauge.findings.tables import PAIRS, SHORT, between, number, table
 from ragauge.show.formats import score, share, whole
 
@@ -199,14 +199,16 @@ def _pairs(pairs: pd.DataFrame) -> Grid:
     )
 
 
-def judged_lines(values: Mapping[str, float]) -> list[str]:
-    """Lines on a sample of judged topics and on labels by people; none where neither is there."""
+def judged_lines(values: Mapping[str, float], target: str = POPULATION) -> list[str]:
+    """Lines on a sample of judged topics and on labels by people; none where neither is there.
+
+    target: one of TARGETS, for the shares of a sample.
+    """
     found = []
     if "judged_topics" in values:
-        n, of = values["judged_topics"], values.get("topics", math.nan)
-        of_all = f"{n:.0f} of {of:.0f} judged" if of == of else f"{n:.0f} judged"
+        n, of = values["judged_topics"], values["judged_of_topics"]
         found.append(
-            f"  {of_all}; of all: {_share_of('right', values, 'correct_share')}, "
+            f"  {n:.0f} of {of:.0f} judged; of {ABOUT[target]}: {_share_of('right', values, 'correct_share')}, "
             f"{_share_of('hallucination', values, 'hallucination_share')}"
         )
     if "human_labels" in values:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import track
-from ragauge.contract.answer_measures import besides_rankings
+from ragauge.contract.answer_measures import NOT_SAMPLED, besides_rankings
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.frames import JUDGE_CLASSES, LABEL_OF, rows_where
@@ -18,7 +18,7 @@ from ragauge.contract.jobs import Job
 from ragauge.contract.protocols import Monitored
 from ragauge.datasets.labels import with_human_labels
 from ragauge.estimate.clusters import SHARED
-from ragauge.estimate.outcomes import CLUSTER
+from ragauge.estimate.outcomes import CLUSTER, TARGET
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.prompts import other_labels
 from ragauge.estimate.slicing import PREFIX
@@ -33,7 +33,7 @@ _QUERY_CHARS = 300  # of each text that was searched for
 # Of the per-question table, where a rewriter or llm.cite was chosen, a sample judged, or people gave labels.
 _IF_THERE = (
     "unanswerable", "queries", "cited_answer", "human_label", LABEL_OF, "judged", "stratum", CLUSTER, SHARED,
-    *PROBABILITY_COLUMNS, "earlier_label", "prompts_are",
+    *PROBABILITY_COLUMNS, "earlier_label", "prompts_are", TARGET,
     "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
 )  # fmt: skip
 
@@ -122,8 +122,11 @@ def _texts(pipeline: Any) -> Callable[[str, str], str]:
 
 
 def traces(pipeline: Any, outcomes: pd.DataFrame) -> Iterator[track.TopicTrace]:
+    """The topics that were answered."""
     text_of = _texts(pipeline)
-    rows = outcomes.merge(pipeline.contexts[["qid", "text", "docnos"]], on="qid", validate="one_to_one")
+    rows = outcomes[outcomes["answer_status"].ne(NOT_SAMPLED)].merge(
+        pipeline.contexts[["qid", "text", "docnos"]], on="qid", validate="one_to_one"
+    )
     for row in rows.to_dict("records"):
         label = None if pd.isna(row["label"]) else int(row["label"])
         yield track.TopicTrace(

@@ -47,7 +47,7 @@ class Estimates(JobFinding):
     metrics = (
         "{correct_share,hallucination_share,rejection_share}{,_lo,_hi}",
         "judge_share_{1,2,3,4,5,missing}{,_lo,_hi}",
-        "judged_topics",
+        "judged{,_of}_topics",
         "correct_share_prompt_*",
         "judge_prompt_spread",
         "{correct,hallucination}_share_{effective_n,classical,classical_lo,classical_hi}",

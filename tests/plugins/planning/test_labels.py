@@ -16,6 +16,7 @@ from ragauge.plugins.planning.labels import (
     correlation_lower,
     labels_for_width,
     plan_labels,
+    planned_widths,
     ppi_variance,
     variance_for_width,
 )
@@ -125,3 +126,23 @@ def test_the_lower_limit_of_a_correlation_is_fishers_for_normal_values_and_lower
     draws = rng.integers(20_000, size=(300, 20_000))
     boot = [np.corrcoef(rare[d], found[d])[0, 1] for d in draws]
     assert limit == pytest.approx(np.quantile(boot, 0.2), abs=0.003)
+
+
+def test_widths_of_samples_are_those_that_ppi_shares_gives() -> None:
+    """Beside `ppi_shares` on topics whose correlation is that of the plan, for both targets."""
+    rng = np.random.default_rng(3)
+    p = rng.beta(0.8, 0.8, 4000)
+    right = rng.random(4000) < p
+    rho, ratio = float(np.corrcoef(right, p)[0, 1]), float(right.std() / p.std())
+    planned = planned_widths(float(right.mean()), rho, ratio, 4000)
+    assert [n for n, _, _ in planned] == [50, 100, 200, 400, 800, 1600]
+    judged = np.arange(4000) < 800
+    frame = pd.DataFrame(
+        {"qid": np.arange(4000), "judged": judged, "label": np.where(right, 5, 4), "p5": p, "p4": 1 - p}
+    )
+    frame = frame.assign(p1=0.0, p2=0.0, p3=0.0)
+    for at, target in ((1, "population"), (2, "topics")):
+        row = ppi_shares(frame.assign(sample_target=target)).set_index("share").loc["correct_share"]
+        assert planned[4][at] == pytest.approx(row["hi"] - row["lo"], rel=0.06)
+    assert planned[4][2] < planned[4][1]
+    assert planned_widths(0.5, 0.0, math.inf, 60)[0][1] == pytest.approx(0.2703, abs=1e-4)

@@ -12,9 +12,10 @@ import pytest
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.datasets import CsvDataset, JsonlDataset, SampleDataset
-from ragauge.plugins.folders.dataset import Folder
 from ragauge.plugins.synthesis.documents_alone import DocumentsAlone, documents_of
 from ragauge.plugins.synthesis.documents_alone import questions_of as read_questions
+
+Folder = pytest.importorskip("ragauge.plugins.folders.dataset").Folder
 
 
 @pytest.fixture

@@ -16,8 +16,9 @@ from chat_server import ChatServer, digest_of
 from kills import Kill, check_kills, kill_and_read
 from plugins.synthesis.scripted_writer import TOWNS, kind_of, reply, write_folder
 from processes import Command, clean_environment, until
-from ragauge.plugins.folders.dataset import Folder
 from ragauge.plugins.synthesis.command import main
+
+Folder = pytest.importorskip("ragauge.plugins.folders.dataset").Folder
 
 CONCURRENCY = 4
 

@@ -127,6 +127,7 @@ class Config:
     foresight: Foreseen = field(default_factory=Foreseen)
     report: Reported = field(default_factory=Reported)
     human_labels: str | None = None
+    sample_target: str = "population"
     predictor: str | None = None
     predictor_mismatch: str = "refuse"
     register_predictor: str | None = None
@@ -191,6 +192,7 @@ def _secret_name(config: Any, key: str) -> str | None:
 
 def check_values(cfg: Any) -> None:
     """ConfigError for a root value out of its range; types are checked by the schema."""
+    from ragauge.estimate.outcomes import TARGETS
     from ragauge.measures.rankings import check_rankings  # heavy, and not needed for --help
 
     budget = 0 <= cfg.n_tokens <= MAX_N_TOKENS
@@ -208,6 +210,7 @@ def check_values(cfg: Any) -> None:
     require_number("zones.confidence", cfg.zones.confidence, 0.5, 0.9999)
     require_choice("report.family", cfg.report.family, FAMILIES)
     require_choice("failures", cfg.failures, ("causes", "rules"))
+    require_choice("sample_target", cfg.sample_target, TARGETS)
     require_choice("predictor_mismatch", cfg.predictor_mismatch, ("refuse", "allow"))
     require("max_missing_share", cfg.max_missing_share, 0 <= cfg.max_missing_share <= 1, "0 to 1")
     topics = 1 <= cfg.latency_topics <= 10_000

@@ -42,18 +42,24 @@ GIVEN = ("qid", "n_tokens", "answer", "status")  # columns of the answers that m
 
 
 class Answer(Stage):
-    """The answers at this job's n_tokens."""
+    """The answers at this job's n_tokens; `sampled`: of some topics, those of the frame `asked_contexts`."""
 
     name = "answers"
     makes = ("answers",)
-    doing = "answering {topics:,} questions"
     asks = "answer"
     of_files = True
 
+    def __init__(self, components: Components, budget: Budget, sampled: bool = False) -> None:
+        super().__init__(components, budget)
+        self._context = AskedContexts.name if sampled else shown(components)
+
+    @property
+    def doing(self) -> str:  # type: ignore[override]
+        return f"answering {{{self._context}:,}} questions"
+
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
-        context = "numbered_contexts" if cites(self.components) else "contexts"
-        return (QUESTIONS, Read(context, columns=("qid", "n_tokens", "text")))
+        return (QUESTIONS, Read(self._context, columns=("qid", "n_tokens", "text")))
 
     @property
     def component(self) -> Generator:
@@ -83,6 +89,11 @@ class NumberPassages(Stage):
 def cites(components: Components) -> bool:
     """Whether the LLM is to cite the passages of its context by number."""
     return offered(components.llm, GeneratorOffers).cite
+
+
+def shown(components: Components) -> str:
+    """The name of the frame of the contexts as the LLM sees them."""
+    return "numbered_contexts" if cites(components) else "contexts"
 
 
 class UsedPassages(Stage):
@@ -208,8 +219,19 @@ class AskedAnswers(Stage):
         self._choose = choose
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        answers = reads["answers"]
-        return {"asked_answers": answers if self._choose is None else self._choose(answers)}
+        rows = reads[self.reads[0]]
+        return {self.makes[0]: rows if self._choose is None else self._choose(rows)}
+
+
+class AskedContexts(AskedAnswers):
+    """asked_contexts: the contexts that are to be answered from, where a sample of topics is answered."""
+
+    name = "asked_contexts"
+    makes = ("asked_contexts",)
+
+    @property
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        return (Read(shown(self.components)),)
 
 
 class Judging(Stage):
@@ -236,9 +258,15 @@ _KEYS = ["qid", "n_tokens", "variant"]
 _ANSWERS = Read(ANSWERED, columns=(*_KEYS, "answer", "status"))
 
 
-def varied_stages(components: Components, budget: Budget, key: str, measure: Any) -> Iterator[Stage]:
-    """The stages of one such measure, which has this key in the config."""
-    yield VaryContexts(components, budget, key, measure)
+def varied_stages(
+    components: Components,
+    budget: Budget,
+    key: str,
+    measure: Any,
+    to_answer: Callable[[pd.DataFrame], pd.DataFrame] | None,
+) -> Iterator[Stage]:
+    """The stages of one such measure, which has this key in the config; `to_answer` as in `stages`."""
+    yield VaryContexts(components, budget, key, measure, to_answer)
     yield AnswerVaried(components, budget, key, measure)
     if measure.judged:
         yield JudgeVaried(components, budget, key, measure)
@@ -276,6 +304,17 @@ class VaryContexts(OfVaried):
     name = "varied_contexts"
     stored = False
 
+    def __init__(
+        self,
+        components: Components,
+        budget: Budget,
+        key: str,
+        measure: Any,
+        choose: Callable[[pd.DataFrame], pd.DataFrame] | None,
+    ) -> None:
+        super().__init__(components, budget, key, measure)
+        self._choose = choose
+
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
         return tuple(map(Read, ("topics", *self.texts)))
@@ -290,7 +329,8 @@ class VaryContexts(OfVaried):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         found = self.measure.vary(reads["topics"], self.passages(reads), self.budget.n_tokens, tools)
-        return {self.contexts: found[[*_KEYS, "text"]]}
+        found = found[[*_KEYS, "text"]]
+        return {self.contexts: found if self._choose is None else self._choose(found)}
 
 
 class AnswerVaried(OfVaried):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragauge.experiment.stages.stage import Components
 
 _NETWORKS = ("embedder", "reranker")  # whose model may be one of MLflow
-_OF_ESTIMATES = ("sample", "sample_design", "earlier", "prompts_are")
+_OF_ESTIMATES = {"judge": ("sample", "sample_design", "earlier", "prompts_are"), "llm": ("sample",)}
 
 
 def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Components:
@@ -45,9 +45,9 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
     engine = [] if cfg.get(ENGINE) is None else [ENGINE]
     for group in (*GROUPS, *engine):
         spec: Any = OmegaConf.to_container(cfg[group], resolve=True, throw_on_missing=True)
-        if group == "judge":
+        if group in _OF_ESTIMATES:
             # Which topics are judged is no part of the judge: what it said of a topic serves any sample.
-            spec = {key: value for key, value in spec.items() if key not in _OF_ESTIMATES}
+            spec = {key: value for key, value in spec.items() if key not in _OF_ESTIMATES[group]}
         if group in _NETWORKS and track.is_model_uri(spec.get("model")):
             spec = {**spec, "folder": str(track.model_folder(uri, spec["model"], f"{group}.model"))}
         found[group] = _built(group, spec, budget)
@@ -97,19 +97,31 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
     return Pipeline(
         *(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg), measures, slices, weights),
         cluster=cfg.cluster,
+        answered=_sample(cfg, "llm"),
     )
 
 
-def _sample(cfg: DictConfig) -> Sample | None:
-    """The judge's `sample` and `sample_design`; None where all topics are judged."""
+def _sample(cfg: DictConfig, group: str = "judge") -> Sample | None:
+    """`sample` and `sample_design` of judge or llm; None where all topics are judged, or answered.
+
+    ConfigError where both have a sample and that of the judge is not within that of the llm.
+    """
     from ragauge.experiment.outcomes import Sample
 
-    n, design = cfg.judge.get("sample"), cfg.judge.get("sample_design")
+    n = cfg[group].get("sample")
     if n is None:
         return None
-    sample = Sample(n, design or "uniform", int(cfg.seed))
+    if group == "llm":
+        return Sample(n, "uniform", int(cfg.seed), group)
+    sample, answered = Sample(n, cfg.judge.get("sample_design") or "uniform", int(cfg.seed)), cfg.llm.get("sample")
+    if sample.design == "neyman" and answered is not None:
+        raise ConfigError(
+            "judge.sample_design=neyman draws among all topics, and llm.sample answers a few: use uniform"
+        )
     if sample.design == "neyman" and cfg.predictor is None:
         raise ConfigError(
             "judge.sample_design=neyman chooses topics by a predicted P(right): give predictor=<model URI>"
         )
+    if answered is not None and n > answered:
+        raise ConfigError(f"judge.sample={n} is more than llm.sample={answered}: allowed is that many at most")
     return sample

@@ -22,6 +22,7 @@ from ragauge.contract.protocols import (
 from ragauge.experiment.stages.answering import (
     Answer,
     AskedAnswers,
+    AskedContexts,
     Judging,
     LongestPassages,
     MeasureAnswers,
@@ -64,11 +65,15 @@ from ragauge.measures.rankings import of_chunks
 
 
 def stages(
-    components: Components, budget: Budget, to_judge: Callable[[pd.DataFrame], pd.DataFrame] | None = None
+    components: Components,
+    budget: Budget,
+    to_judge: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+    to_answer: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
 ) -> list[Stage]:
     """The stages of a job in order; where two make the same frame, the stages after them read the later one's.
 
-    to_judge: chooses the answers that are judged; all of them unless it is given.
+    to_judge, to_answer: choose the answers that are judged, and the contexts that are answered from; all of them
+    unless they are given.
     """
 
     def chosen() -> Iterator[Stage]:
@@ -107,10 +112,12 @@ def stages(
             yield LongestPassages(components, budget)
         if cites(components):
             yield NumberPassages(components, budget)
-        yield Answer(components, budget)
+        if to_answer is not None:
+            yield AskedContexts(components, budget, to_answer)
+        yield Answer(components, budget, to_answer is not None)
         for name, measure in components.answers.items():
             if isinstance(measure, VariesContexts):
-                yield from varied_stages(components, budget, name, measure)
+                yield from varied_stages(components, budget, name, measure, to_answer)
             else:
                 yield MeasureAnswers(components, budget, name, measure)
         yield RankingColumns(components, budget)

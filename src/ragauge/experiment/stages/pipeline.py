@@ -20,7 +20,7 @@ from ragauge.estimate.slicing import SliceBy
 from ragauge.experiment.clusters import clusters_of_topics
 from ragauge.experiment.outcomes import Sample, outcomes, retrieved, unjudged
 from ragauge.experiment.slicing import slices_of_topics
-from ragauge.experiment.stages.answering import OfMeasure, cites
+from ragauge.experiment.stages.answering import AskedContexts, OfMeasure, shown
 from ragauge.experiment.stages.order import is_rewritten, stages
 from ragauge.experiment.stages.plan import JOINED, Output, Plan
 from ragauge.experiment.stages.running import StageRunner
@@ -48,7 +48,8 @@ class Pipeline(StageRunner):
     """One job: its components, its budget, and the stages, each computed on first use.
 
     n_grid: budgets in tokens at which the score is laid out; n_tokens is added to it.
-    sample: which topics are judged; None is all of them.
+    sample: which topics are judged; None is all that are answered.
+    answered: which topics are answered; None is all of them.
     measures: those of the run, over documents or over chunks.
     slices, slice_weights: by what topics are sliced, and how slices count in averages.
     cluster: `document` or the attribute that names the clusters of topics; None: topics are independent.
@@ -59,13 +60,16 @@ class Pipeline(StageRunner):
     slices: tuple[SliceBy, ...] = ()
     slice_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     cluster: str | None = None
+    answered: Sample | None = None
     _infos: list[AnswerMeasureInfo] | None = field(default=None, init=False, repr=False)
     _sampled: pd.DataFrame | None = field(default=None, init=False, repr=False)
+    _answered: pd.DataFrame | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         derived = tuple(name for name in DERIVED if name in {by.name for by in self.slices})
         budget = Budget(self.n_tokens, tuple(self.grid), self.measures, derived)
-        self.plan = Plan(stages(self.components, budget, self.to_judge))
+        to_answer = None if self.answered is None else self.to_answer
+        self.plan = Plan(stages(self.components, budget, self.to_judge, to_answer))
 
     @property
     def asks(self) -> bool:
@@ -100,8 +104,8 @@ class Pipeline(StageRunner):
 
     @property
     def shown_contexts(self) -> pd.DataFrame:
-        """The contexts as the LLM sees them: of one that cites, with the passages numbered."""
-        return self.frame("numbered_contexts") if cites(self.components) else self.contexts
+        """The contexts that the LLM answers from, as it sees them: of one that cites, with the passages numbered."""
+        return self.frame(shown(self.components) if self.answered is None else AskedContexts.name)
 
     @property
     def answers(self) -> pd.DataFrame:
@@ -130,7 +134,7 @@ class Pipeline(StageRunner):
         if self._infos is None:
             makers = [stage for stage in self.stages if JOINED in stage.makes]
             # Of a sample the classes alone are estimated: the topics without a verdict have no score to average.
-            judged = self.components.judge.kind != "none" and self.sample is None
+            judged = self.components.judge.kind != "none" and not self.samples
             measured = [info for stage in makers for info in stage.shown(self.frame)]
             self._infos = [*measured, *([TRUTHFULNESS] if judged else [])]
         return self._infos
@@ -206,16 +210,36 @@ class Pipeline(StageRunner):
     # --- the topics that are judged ---------------------------------------------------------------------
 
     @property
+    def samples(self) -> bool:
+        """Whether a sample of the topics is judged, or answered and judged."""
+        return self.sample is not None or self.answered is not None
+
+    @property
     def sampled_by_prediction(self) -> bool:
         """Whether the topics to judge are chosen by a predictor, from what all jobs of a sweep retrieved."""
         return self.sample is not None and self.sample.design == "neyman"
 
     @property
     def sampled(self) -> pd.DataFrame | None:
-        """Which topics are judged: [qid, stratum, judged]; None where all are. Uniform unless set."""
+        """Which topics are judged: [qid, stratum, judged]; None where all are. Uniform unless set.
+
+        A uniform sample of the judge's is within that of the llm: both are the first topics of one random order.
+        """
         if self._sampled is None and self.sample is not None:
             self._sampled = self.sample.uniform(self.frame("topics")["qid"], self.unjudged)
-        return self._sampled
+        return self.chosen_to_answer if self._sampled is None else self._sampled
+
+    @property
+    def chosen_to_answer(self) -> pd.DataFrame | None:
+        """Which topics are answered, as in `sampled`; None where all are."""
+        if self._answered is None and self.answered is not None:
+            self._answered = self.answered.uniform(self.frame("topics")["qid"], self.unjudged)
+        return self._answered
+
+    def to_answer(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows of the topics that are answered."""
+        chosen = self.chosen_to_answer
+        return frame if chosen is None else _of(chosen, frame).reset_index(drop=True)
 
     @cached_property
     def unjudged(self) -> frozenset[str]:
@@ -232,12 +256,15 @@ class Pipeline(StageRunner):
         """The rows of the topics that are judged: of a sample, and such as have something to judge by."""
         if self.unjudged:
             frame = frame[~frame["qid"].isin(self.unjudged)]
-        if self.sampled is None:
-            return frame
-        return frame[frame["qid"].isin(self.sampled.loc[self.sampled["judged"], "qid"])]
+        return frame if self.sampled is None else _of(self.sampled, frame)
 
     def set_verdicts(self, frame: pd.DataFrame) -> None:
         """Takes verdicts that were made elsewhere, together with those of other jobs."""
         frame = frames.check("verdicts", frame, "a judge")
         self._check_missing("verdicts", frame, "label")
         self.plan.step("verdicts").output = Output(held={"verdicts": frame})
+
+
+def _of(chosen: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the topics that are chosen."""
+    return frame[frame["qid"].isin(chosen.loc[chosen["judged"], "qid"])]

@@ -54,6 +54,6 @@ def waiting_job(record: dict[str, Any]) -> MeasuredJob:
 def judged_alike(job: MeasuredJob) -> str:
     """Equal texts for the jobs that are judged together: those that share judge, sample and dataset."""
     pipeline = job.pipeline
-    sample = None if pipeline.sample is None else asdict(pipeline.sample)
+    sample = [None if one is None else asdict(one) for one in (pipeline.sample, pipeline.answered)]
     judge = pipeline.identity_of(pipeline.components.judge)
     return canonical_json([judge, pipeline.entry("dataset").digest, sample, job.cfg.predictor])

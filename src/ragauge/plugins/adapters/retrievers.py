@@ -39,7 +39,7 @@ from ragauge.retrieval.retrievers._ranking import (
 class PyTerrierPipeline:
     """Any PyTerrier pipeline: a mapping with the `_target_` of a transformer or of a function that makes one.
 
-    The function gets `chunks` (frame [docno, text, ...]) and `folder` (of the index) where its signature has them;
+    The `_target_` gets `chunks` (frame [docno, text, ...]) and `folder` (of the index) where its signature has them;
     where a stage of a composed pipeline needs the column text, it gets the chunks'.
     index: a `_target_` that is called with chunks and folder, once, to write the index; optional.
     revision: to be raised when what the code only calls changes (a service, a file), since stored runs know

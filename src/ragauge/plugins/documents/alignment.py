@@ -53,7 +53,7 @@ def alignment(
     by: `words` (no LLM), `llm` (the evaluator says it, one request per distinct answer and context), or
         `leave_one_out` (the llm answers once more without each of the passages).
     top: how many passages are top-ranked; null: as many as the answer rests on, one at least.
-    persistence: p persistence of the rank-biased agreement, in (0, 1).
+    persistence: p of the rank-biased agreement, in (0, 1).
     held, share, vectors: options of `words`; changed: of `leave_one_out`; prompt: of `llm`.
     """
     require_choice("answers.alignment.by", by, BY)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.answer_measures import NOT_SAMPLED
 from ragauge.contract.errors import DataError
 from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE
 from ragauge.contract.topics import attributes_of, references
@@ -32,7 +33,7 @@ def write_samples(folder: Path, out: Path | None = None) -> tuple[Path, int]:
 
 
 def samples(folder: Path) -> Iterator[dict[str, Any]]:
-    """The samples of `write_samples`, in the order of the topics."""
+    """The samples of `write_samples`, in the order of the topics; without those that a sample left unanswered."""
     try:
         record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
         outcomes = pd.read_parquet(folder / OUTCOMES_FILE)
@@ -56,6 +57,8 @@ def samples(folder: Path) -> Iterator[dict[str, Any]]:
     for topic in topics.to_dict("records"):
         qid = topic["qid"]
         row, context = rows.loc[qid], contexts.loc[qid]
+        if row["answer_status"] == NOT_SAMPLED:
+            continue
         answered = isinstance(row["answer"], str)
         failed = not answered and isinstance(row["answer_error"], str)
         yield {

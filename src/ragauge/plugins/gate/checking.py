@@ -90,7 +90,7 @@ def check(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, sweep
         looks = Looks(gate, Reader(uri) if has_experiment(uri, experiment) else None, name, experiment)
         topics = len(pipeline.frame("topics"))
         # Which topics of a sample are judged in both runs is known at the end.
-        known = [bound for bound in found if pipeline.sample is None or bound.measure not in OF_VERDICTS]
+        known = [bound for bound in found if not pipeline.samples or bound.measure not in OF_VERDICTS]
         for key in (key for bound in known for key in _looked_at(bound, base)):
             looks.stand(key, topics)
 

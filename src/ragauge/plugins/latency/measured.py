@@ -102,7 +102,7 @@ def needs_of_latency(
         return found
     if not isinstance(llm, AsksForAnswers):
         return [*found, untold("latency", n)]
-    prompts = llm.prompts(topics, unknown_contexts(pipeline))
+    prompts = llm.prompts(topics, unknown_contexts(pipeline, topics))
     return [*found, stand_ins(llm.needs_of(prompts, pipeline.store).head(n)).assign(who="latency")]
 
 

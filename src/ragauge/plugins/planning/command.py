@@ -16,11 +16,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ragauge plan",
         description="Prints how many topics show a difference between systems, and how many labels give the "
-        "share of right answers an interval of a width, from what a pilot sweep measured.",
+        "share of right answers an interval of a width, from a pilot sweep.",
     )
     parser.add_argument("source", help="a sweep's folder (multirun/<date>/<time>), or an MLflow run id")
-    parser.add_argument("--difference", type=float, required=True, help="that is to be seen, such as 0.05 (5 points)")
-    parser.add_argument("--power", type=float, default=0.8, help="how often it is to be seen (0.8)")
+    parser.add_argument(
+        "--difference", type=float, required=True, help="the difference to detect, such as 0.05 (5 points)"
+    )
+    parser.add_argument("--power", type=float, default=0.8, help="probability of detecting it (0.8)")
     parser.add_argument("--alpha", type=float, default=0.05, help="the error of the first kind (0.05)")
     parser.add_argument(
         "--measure",

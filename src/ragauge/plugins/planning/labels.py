@@ -80,6 +80,34 @@ def variance_for_width(share: float, width: float, level: float = LEVEL) -> floa
     return float((reach * share * (1 - share) / norm.isf((1 - level) / 2)) ** 2)
 
 
+SIZES = (50, 100, 200, 400, 800, 1600)  # of samples
+
+
+def planned_widths(
+    share: float, correlation: float, ratio: float, n_topics: int, level: float = LEVEL, design: float = 1.0
+) -> list[tuple[int, float, float]]:
+    """Widths of the interval of a share from samples of n_topics topics: (n, population, these topics).
+
+    n are those of SIZES below n_topics. The arguments are those of `labels_for_width`. The last width holds with
+    `sample_target=topics`: its variance is (1 - n / N) / n times the variance of label less slope times prediction.
+    """
+    from scipy.special import expit, logit
+    from scipy.stats import norm
+
+    found, at = [], float(logit(share))
+    for n in (n for n in SIZES if n < n_topics):
+        rest = 1 - n / n_topics
+        slope = min(max(correlation, 0.0), 1 / (ratio * rest)) if math.isfinite(ratio) else 0.0
+        variances = (
+            design * ppi_variance(share, correlation, ratio, n, n_topics),
+            share * (1 - share) / n * rest * (1 - 2 * slope * correlation + slope**2),
+        )
+        reaches = [norm.isf((1 - level) / 2) * math.sqrt(v) / (share * (1 - share)) for v in variances]
+        of_population, of_topics = (float(expit(at + reach) - expit(at - reach)) for reach in reaches)
+        found.append((n, of_population, of_topics))
+    return found
+
+
 def plan_labels(
     frame: pd.DataFrame,
     width: float,
@@ -99,8 +127,9 @@ def plan_labels(
     are by default those of the pilot. labels_upper is enough with this confidence each for the share and for the
     correlation. It comes from the limit of the share on the side of one half (Wilson) and the lower limit of the
     correlation (`correlation_lower`). inf where all n_topics are too few. Where the pilot has clusters, variances are
-    larger by their design effect. No rows where the pilot has no verdict. Raises ConfigError for values out of range,
-    DataError for a system with fewer than two judged topics.
+    larger by their design effect. Kind `predictor` has `widths` of samples (`planned_widths`). No rows where the pilot
+    has no verdict. Raises ConfigError for values out of range, DataError for a system with fewer than two judged
+    topics.
     """
     require("width", width, is_number(width) and 0 < width < 1, "numbers above 0 and below 1")
     check_confidence(confidence)
@@ -124,7 +153,7 @@ def plan_labels(
             cases.append(("predictor", right, predicted))
         design = design_effect(right, clusters_by_topic(seen, seen["qid"].to_numpy()))
         rows += [(name, *_needed(kind, y, f, width, total, confidence, level, design)) for kind, y, f in cases]
-    columns = [group, "kind", "share", "n", "correlation", "labels", "labels_upper"]
+    columns = [group, "kind", "share", "n", "correlation", "labels", "labels_upper", "widths"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -161,7 +190,7 @@ def _needed(
     confidence: float,
     level: float,
     design: float,
-) -> tuple[str, float, int, float, float, float]:
+) -> tuple[str, float, int, float, float, float, list[tuple[int, float, float]]]:
     n, share = len(y), float(y.mean())
     lo, hi = wilson_interval(share, n / design, 2 * confidence - 1) if confidence > 0.5 else (share, share)
     # A share of 0 or 1 has no variance to plan with: half a topic is taken to differ.
@@ -170,7 +199,7 @@ def _needed(
     careful = min(max(careful, 0.5 / n), 1 - 0.5 / n)
     if f is None:
         alone = tuple(labels_for_width(p, width, level, design=design) for p in (inside, careful))
-        return (kind, share, n, math.nan, alone[0], alone[1])
+        return (kind, share, n, math.nan, alone[0], alone[1], [])
     spread_y, spread_f = float(y.std()), float(f.std())
     rho = float(np.corrcoef(y, f)[0, 1]) if spread_y > 0 and spread_f > 0 else 0.0
     ratio = spread_y / spread_f if spread_f > 0 else math.inf
@@ -178,7 +207,8 @@ def _needed(
     # At least 1e-9, so that n_topics is the bound though the prediction says nothing.
     seen = labels_for_width(inside, width, level, max(rho, 1e-9), ratio, total, design)
     sure = labels_for_width(careful, width, level, max(least, 1e-9), ratio, total, design)
-    return (kind, share, n, rho, seen, sure)
+    widths = planned_widths(inside, rho, ratio, total, level, design) if kind == "predictor" else []
+    return (kind, share, n, rho, seen, sure, widths)
 
 
 def _predicted(part: pd.DataFrame, estimate: dict[str, Any], seed: int) -> np.ndarray | None:

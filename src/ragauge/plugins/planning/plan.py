@@ -178,11 +178,28 @@ def plan_text(plan: Plan, sweep: Jobs) -> str:
             rho = "" if found["kind"] == "alone" else f"{found['correlation']:.2f}"
             needed.append((str(found["system"]), f"{found['share']:.1%}", _KINDS[found["kind"]], rho, *numbers))
         lines.append(table(needed, right=(1, 3, 4, 5)))
+        lines += _widths(plan, total)
     lines.append(
         f"\n“{sure}”: from a confidence limit of what the pilot measured, as {plan.n_topics} topics do not "
         "tell it exactly"
     )
     return "\n".join(lines)
+
+
+def _widths(plan: Plan, total: int) -> list[str]:
+    """Lines with the widths that samples of n topics give; none for a pilot without a predictor."""
+    of = plan.labels[plan.labels["widths"].map(len) > 0]
+    if of.empty:
+        return []
+    sizes = [n for n, _, _ in of["widths"].iloc[0]]
+    rows = [("system", "about", *(f"n = {n:,}" for n in sizes))]
+    for found in of.to_dict("records"):
+        for at, about in ((1, "the population"), (2, "these topics")):
+            rows.append((str(found["system"]), about, *(f"{widths[at]:.3f}" for widths in found["widths"])))
+    return [
+        f"\nWidth of that interval if n of {total:,} topics are answered and judged (llm.sample=n, sample_target)",
+        table(rows, right=tuple(range(2, 2 + len(sizes)))),
+    ]
 
 
 def _unknown(value: object) -> bool:

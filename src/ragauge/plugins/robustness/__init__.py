@@ -1,1 +1,1 @@
-"""Four abilities of an LLM (docs/robustness.md), and orders in what it reads (docs/prompt-injection.md)."""
+"""Four abilities of an LLM (docs/robustness.md), and orders in what it reads (docs/robustness.md#prompt-injection)."""

@@ -116,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="ragauge ledger", description="The calls of LLMs that were paid for, and their replies."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    forget = "Forgets chosen calls, so that a run that needs them asks again; what was spent stays spent."
+    forget = "Forgets chosen calls, so that a run that needs them asks again; their cost stays counted."
     for name, text in (("ls", "Lists the calls, or chosen ones."), ("forget", forget)):
         added = commands.add_parser(name, help=text, description=text)
         added.add_argument("--ledger", metavar="PATH|URL", help="the ledger; else as in a run of ragauge")

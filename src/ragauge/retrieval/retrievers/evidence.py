@@ -33,7 +33,7 @@ def evidence_chunks(evidence: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFram
     evidence: [qid, part, docno, text]; chunks: [docno, text, parent, start, end]. A part stands wherever its
     document holds its text, white space aside, and every chunk that shares a letter with such a place holds
     evidence. A part without a docno is looked for in all documents. For a part without a text, and for one whose text
-    its document does not hold, it is every chunk of the document.
+    its document does not hold, every chunk of the document holds evidence.
 
     First come, part by part in reading order, the chunks that a part needs: the shortest one that holds all of it, or
     those that hold it together. Then come the others.
