@@ -132,15 +132,15 @@ def _wants_nested(key: str, value: Any, offer: str) -> bool:
 
 
 @lru_cache(maxsize=4)
-def _installed(places: tuple[tuple[str, int], ...]) -> EntryPoints:
+def _installed(places: tuple[tuple[str, int], ...]) -> Any:  # its type is another one before Python 3.12
     return of_all_groups()
 
 
 def entry_points(group: str) -> EntryPoints:
     """The entry points of a group of what is installed; packages are read once, and again where one came or went."""
-    return _installed(tuple((place, os.stat(place).st_mtime_ns) for place in sys.path if os.path.isdir(place))).select(
-        group=group
-    )
+    places = tuple((place, os.stat(place).st_mtime_ns) for place in sys.path if os.path.isdir(place))
+    found: EntryPoints = _installed(places).select(group=group)
+    return found
 
 
 def points_of(group: str) -> list[EntryPoint]:

@@ -1,1 +1,1 @@
-"""The worth of passages by the answers that the LLM gives from them: eRAG, alignment (docs/passages.md#documents-by-their-use)."""
+"""The worth of passages by the answers that the LLM gives from them: eRAG, alignment (docs/passages.md)."""
