@@ -6,11 +6,11 @@ import simulations.foresight as sim
 from known_truth.rows import SEED, Row, percent
 
 _NO_SUCH = "no such number"
-_TRIALS = 300
+_TRIALS = 150
 
 
-def _claimed(useful: int, measures: int, topics: int, systems: int, trials: int) -> str:
-    found = sim.foremost(useful, measures, topics, systems, trials, SEED)
+def _claimed(useful: int, measures: int, topics: int, systems: int, base: float, trials: int) -> str:
+    found = sim.foremost(useful, measures, topics, systems, trials, SEED, base)
     if not useful:
         return percent(found["claimed"])
     return f"{percent(found['claimed'])}; {percent(found['held'])}, {found['size']:.1f} measures"
@@ -21,30 +21,40 @@ SECTIONS: dict[str, list[Row]] = {
         *(
             Row(
                 f"{measures} useless measures: one is said to foresee best",
-                f"{topics} topics, {systems} systems",
+                f"{topics} topics, {systems} system{'s' * (systems > 1)}{', one in ten is right' if base else ''}",
                 "about 5 %",
                 before,
-                lambda trials, args=(0, measures, topics, systems): _claimed(*args, trials),  # type: ignore[misc]
-                300,
+                lambda n, args=(0, measures, topics, systems, base): _claimed(*args, n),  # type: ignore[misc]
+                trials,
             )
-            for measures, topics, systems, before in (
-                (1, 120, 3, "2.7 %"),
-                (5, 120, 3, "11.7 %"),
-                (20, 120, 3, "43.3 %"),
-                (20, 40, 2, "42.7 %"),
+            for measures, topics, systems, base, before, trials in (
+                (1, 120, 3, 0, "2.7 %", 300),
+                (5, 120, 3, 0, "11.7 %", 300),
+                (20, 120, 3, 0, "43.3 %", 300),
+                (20, 40, 2, 0, "42.7 %", 300),
+                (20, 30, 1, 0, _NO_SUCH, 300),
+                (20, 500, 1, 0, _NO_SUCH, 200),
+                (20, 30, 1, -2.8, _NO_SUCH, 200),
+                (20, 120, 1, -2.8, _NO_SUCH, 200),
             )
         ),
         *(
             Row(
                 f"{useful} of {measures} measures foresee equally well, the others nothing: said to foresee best; "
                 "the set of the best holds a given one, and its size",
-                f"{topics} topics, 3 systems",
+                f"{topics} topics, {systems} system{'s' * (systems > 1)}{', one in ten is right' if base else ''}",
                 "often; at least 95 %",
-                _NO_SUCH,
-                lambda trials, args=(useful, measures, topics, 3): _claimed(*args, trials),  # type: ignore[misc]
-                300,
+                before,
+                lambda n, args=(useful, measures, topics, systems, base): _claimed(*args, n),  # type: ignore[misc]
+                trials,
             )
-            for useful, measures, topics in ((1, 20, 120), (2, 20, 120), (5, 20, 40))
+            for useful, measures, topics, systems, base, before, trials in (
+                (1, 20, 120, 3, 0, _NO_SUCH, 100),
+                (2, 20, 120, 3, 0, _NO_SUCH, 100),
+                (5, 20, 40, 3, 0, _NO_SUCH, 200),
+                (2, 20, 30, 1, 0, _NO_SUCH, 200),
+                (2, 20, 120, 1, -2.8, _NO_SUCH, 200),
+            )
         ),
     ],
     "Foresight: AUC and rank correlation of a measure": [

@@ -83,6 +83,7 @@ def test_arms_and_their_keys_from_the_command_line() -> None:
 
 
 def test_readers_of_a_folder_are_settings_until_a_file_is_read() -> None:
+    pytest.importorskip("ragauge.plugins.folders")
     given = ["dataset=folder", "dataset.readers={pptx: {_target_: some.Reader}}"]
     part = instantiate_components(compose("config", overrides=given)).dataset
     assert part.readers == {"pptx": {"_target_": "some.Reader"}}

@@ -57,6 +57,7 @@ def said_by(cfg: DictConfig, folder: Path, caplog: pytest.LogCaptureFixture) -> 
 
 
 def composed(here: Path, corpus: Path, *overrides: str) -> DictConfig:
+    pytest.importorskip("ragauge.plugins.folders")
     return compose(
         "config",
         overrides=[

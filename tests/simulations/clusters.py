@@ -15,6 +15,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import bounded_mean, ppi_shares
 from ragauge.estimate.agreement import kappa_estimate
 from ragauge.estimate.best import best_systems
@@ -183,13 +184,14 @@ def kept_best(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tup
 
 
 def foreseen(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
-    """Three measures that say nothing of the answers: one of them is found better than chance."""
+    """Twenty measures that say nothing of the answers: one of them is found better than chance."""
     from ragauge.plugins.foresight.measures import foresight
 
     rows = _frame(rng, clusters, rho, 1)
-    other = norm.cdf(latent(rng, clusters, rho, 2))
-    rows = rows.assign(evidence_best=other[:, 0], evidence_worst=other[:, 1])
-    found = [foresight(part, (), n_boot=300) for part in (rows, rows.drop(columns=CLUSTER))]
+    infos = [AnswerMeasureInfo(f"m{i}", f"m{i}", of="context") for i in range(19)]
+    other = dict(zip((one.name for one in infos), latent(rng, clusters, rho, 19).T, strict=True))
+    rows = rows.assign(**other)
+    found = [foresight(part, infos, n_boot=300) for part in (rows, rows.drop(columns=CLUSTER))]
     return _nothing(*(one is not None and one.table["p_chance"].min() < 0.05 for one in found))
 
 
@@ -201,6 +203,17 @@ def auc(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.
     found = [foresight(part, (), n_boot=300) for part in (rows, rows.drop(columns=CLUSTER))]
     first = [one.table.iloc[0] for one in found if one is not None]
     return _covers([Estimate(row["value"], row["lo"], row["hi"], 0) for row in first], 0.5)
+
+
+def ablated(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
+    """Right answers with an option that does nothing, over two settings, less those without it."""
+    from ragauge.plugins.parts.ablation import ablation
+
+    rows = _frame(rng, clusters, rho, 4)
+    settings = {f"s{i}": {"retriever": "ab"[i // 2], "reranker": ("none", "cross")[i % 2]} for i in range(4)}
+    found = [ablation(part, settings) for part in (rows, rows.drop(columns=CLUSTER))]
+    which = [one[(one["factor"] == "reranker") & (one["measure"] == "correct")].iloc[0] for one in found]
+    return _covers([Estimate(row["difference"], row["lo"], row["hi"], 0) for row in which], 0.0)
 
 
 def powered(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
@@ -280,7 +293,8 @@ INTERVALS: dict[str, tuple[Trial, int]] = {
     "share by a judged sample (PPI)": (powered, 120),
     "share as people would judge (PPI)": (people, 120),
     "mean over slices that share documents": (sliced, 40),
-    "AUC of a measure": (auc, 60),
+    "AUC of a measure": (auc, 120),
+    "ablation, right answers": (ablated, 60),
     "band of a curve over four budgets": (curve, 60),
 }
 HELD: dict[str, tuple[Trial, int]] = {
@@ -296,7 +310,7 @@ TESTS: dict[str, tuple[Trial, int]] = {
     "gate, scores: equal systems, called regressed": (gate(True, False), 180),
     "gate, right answers: worse by its tolerance, passes": (gate(False, True), 180),
     "gate, scores: worse by its tolerance, passes": (gate(False, False), 180),
-    "three useless measures: one foresees": (foreseen, 60),
+    "twenty useless measures: one foresees": (foreseen, 40),
 }
 
 

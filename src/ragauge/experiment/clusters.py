@@ -42,10 +42,16 @@ def clusters_of_topics(topics: pd.DataFrame, evidence: pd.DataFrame, name: str |
             f"cluster={name}: the topics of this dataset have no such attribute; there are "
             f"{', '.join([*attributes, DOCUMENT])} (topics that share a document of their evidence)"
         )
-    if chosen.nunique() == len(qids):
-        log.warning("cluster=%s: every topic is a cluster of its own, so that nothing changes", name)
-    elif chosen.nunique() == 1:
-        raise ConfigError(f"cluster={name}: all {len(qids)} topics are one cluster, and an interval takes two")
-    else:
+    if told_apart(chosen, name):
         found[CLUSTER] = chosen
     return found
+
+
+def told_apart(clusters: pd.Series, name: str) -> bool:
+    """Whether any of `clusters`, one a topic, has several topics; ConfigError where all topics are in one."""
+    n, topics = clusters.nunique(), len(clusters)
+    if n == topics:
+        log.warning("cluster=%s: every topic is a cluster of its own, so that nothing changes", name)
+    elif n == 1:
+        raise ConfigError(f"cluster={name}: all {topics} topics are one cluster, and an interval takes two")
+    return bool(n < topics)

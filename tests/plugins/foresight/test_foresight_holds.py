@@ -19,3 +19,4 @@ def test_none_of_twenty_useless_measures_is_said_to_foresee_best() -> None:
     """One of them was in 46 to 49 of a hundred cases."""
     assert foremost(0, 20, 80, 3, 100, seed=0)["claimed"] <= 0.12  # 5 % and three standard errors
     assert foremost(2, 20, 80, 3, 60, seed=0)["held"] >= 0.87
+    assert foremost(0, 20, 30, 1, 100, seed=0, base=-2.8)["claimed"] <= 0.12  # it was 62 %: three answers are right

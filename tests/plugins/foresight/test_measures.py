@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import kendalltau, norm, spearmanr
+from scipy.special import expit, logit
+from scipy.stats import kendalltau, spearmanr, t
 from sklearn.metrics import roc_auc_score
 from statsmodels.stats.multitest import multipletests
 
@@ -16,7 +18,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Tagged
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.plugins.foresight.finding import best_of, best_sentence, foresight_figure, foresight_grid
-from ragauge.plugins.foresight.measures import STATISTICS, Foresight, _foremost, foresight
+from ragauge.plugins.foresight.measures import STATISTICS, Foresight, _p_best, _Pairs, foresight
 
 EM = AnswerMeasureInfo("em", "exact match", unit="share")
 LENGTH = AnswerMeasureInfo("length", "length", direction="lower", of="context")
@@ -113,16 +115,21 @@ def test_resamples_are_those_of_whole_topics() -> None:
         resampled = foresight(pd.concat(parts), [LENGTH], n_boot=0)
         assert resampled is not None
         tables.append(resampled.table.set_index(["measure", "statistic"]))
+    flags = rows.assign(_right=rows["label"].eq(5), _lack=rows["label"].eq(1), _topic=rows["qid"].astype(int))
+    pairs = {f"auc{flag}": _Pairs.of(flags, flag, "system") for flag in ("_right", "_lack")}
     for statistic in STATISTICS:
         values = np.array([table.loc[("length", statistic), "value"] for table in tables])
         less = np.array([table.loc[("length", statistic), "less_ir"] for table in tables])
+        of = pairs.get(statistic)
+        auc = value(found, "length", statistic)
+        limits = percentile_interval(values) if of is None else of.limits(auc, values, 0.95)
         expected = {
-            "lo": percentile_interval(values)[0], "hi": percentile_interval(values)[1],
+            "lo": limits[0], "hi": limits[1],
             "less_ir_lo": percentile_interval(less)[0], "less_ir_hi": percentile_interval(less)[1],
         }  # fmt: skip
         if statistic != "kendall":
-            z = abs(value(found, "length", statistic, "less_ir")) / less.std()
-            expected["p"] = 2 * norm.sf(z)
+            apart = abs(value(found, "length", statistic, "less_ir")) / less.std()
+            expected["p"] = 2 * t.sf(apart, 14 if of is None else of.df)
         for column, of_tables in expected.items():
             assert value(found, "length", statistic, column) == pytest.approx(of_tables)
 
@@ -253,7 +260,7 @@ def test_the_best_measure_is_told_with_its_interval() -> None:
     rows["length"] = -rows["label"].eq(5).astype(float)
     found = foresight(rows, [LENGTH, EM], n_boot=50)
     assert found is not None
-    assert best_sentence(found).endswith("length foresees best: AUC 1.000 (1.000 to 1.000).")
+    assert best_sentence(found).endswith("length foresees best: AUC 1.000 (0.991 to 1.000).")
     before = foresight_grid("before", found.table[found.table["of"].isin(("context", "ranking"))], found)
     assert before.rows[0][0] == Tagged("length", below="length")
     assert foresight_figure(found) is not None
@@ -262,7 +269,7 @@ def test_the_best_measure_is_told_with_its_interval() -> None:
 
 
 def test_the_best_of_many_useless_measures_is_not_said_to_foresee() -> None:
-    """Its own interval lay above 0.5, as that of one in twenty does; of the best of 20 in 43 of a hundred cases."""
+    """Its own interval may lie above 0.5, as that of one in twenty does; of the best of 20 in 43 of a hundred cases."""
     rng = np.random.default_rng(8)
     infos = [AnswerMeasureInfo(f"m{i}", f"m{i}", of="context") for i in range(20)]
     rows = pd.DataFrame(rng.normal(size=(60, 20)), columns=[info.name for info in infos])
@@ -270,7 +277,7 @@ def test_the_best_of_many_useless_measures_is_not_said_to_foresee() -> None:
     found = foresight(rows, infos, n_boot=300)
     best = best_of(found)
     assert best is not None
-    assert best["lo"] > 0.5
+    assert best["value"] > 0.6
     assert not best["shown"]
     assert best_sentence(found).startswith("No measure")
     # One that knows the answer, and one that follows it: the first is the best, and is told from the others.
@@ -281,14 +288,60 @@ def test_the_best_of_many_useless_measures_is_not_said_to_foresee() -> None:
     assert (best["shown"], best["beside"]) == (True, "" if " = " in best["label"] else "; 1 other may be as good")
 
 
-def test_p_of_the_foremost_by_hand() -> None:
-    # Three resamples; deviations 0.1, 0, -0.1 of the first and 0, 0.1, -0.1 of the second: s = 0.0816 each.
+def test_limits_of_an_auc_by_hand() -> None:
+    """Three of ten answers are right: they tell nearly all of the variance, and all their pairs are won."""
+    rows = pd.DataFrame({"system": "a", "_right": [True] * 3 + [False] * 7, "_topic": np.arange(10)})
+    of = _Pairs.of(rows, "_right", "system")
+    assert of.n == 21
+    assert of.df == pytest.approx((3 * 49 + 7 * 9) ** 2 / (3 * 49**2 + 7 * 9**2) - 1)
+    lo, hi = of.limits(1.0, np.ones(20), 0.95)
+    middle = 21.5 / 22
+    reach = t.isf(0.025, of.df) / np.sqrt(21 * middle * (1 - middle))
+    assert (lo, hi) == (pytest.approx(expit(logit(middle) - reach)), 1.0)
+    assert np.isnan(of.limits(float("nan"), np.full(20, np.nan), 0.95)).all()
+
+
+def test_p_of_the_best_by_hand() -> None:
+    # Three resamples; the second measure is 0.2 behind; its lead moves by -0.1, 0.1, 0: less than that.
     drawn = np.array([[0.8, 0.6], [0.9, 0.6], [0.8, 0.7], [0.7, 0.5]])
-    p_chance, p_best = _foremost(drawn, n_topics=10_000)
-    # The largest deviations are 1.22, 1.22, -1.22; those found are 3.67 and 1.22.
-    assert p_chance.tolist() == [1 / 4, 3 / 4]
-    # The second is 0.2 behind; its lead moves by -0.1, 0.1, 0: less than that.
+    p_best = _p_best(drawn, df=10_000)
     assert p_best.tolist() == [1, 1 / 4] or p_best.tolist() == [3 / 4 + 1 / 4, 1 / 4]
+
+
+def test_p_of_chance_against_all_permutations() -> None:
+    """Six topics of two systems, one answer of which is not known: all 720 orders, by pairs of rows."""
+    rng = np.random.default_rng(4)
+    right = np.array([[1, 1], [1, 0], [1, 1], [0, 0], [0, np.nan], [0, 1]])
+    x = {"ir_score": rng.integers(0, 3, (6, 2)) / 3 + 0.3 * np.nan_to_num(right), "m": rng.normal(size=(6, 2))}
+    known = ~np.isnan(right)
+
+    def highest(order: tuple[int, ...]) -> list[float]:
+        standings = []
+        for values in x.values():
+            added, ahead = np.zeros(6), 0.0
+            for s in (0, 1):
+                y = right[list(order), s]
+                for i in np.flatnonzero((y == 1) & known[:, s]):
+                    for j in np.flatnonzero((y == 0) & known[:, s]):
+                        won = np.sign(values[i, s] - values[j, s]) / 2
+                        ahead += won
+                        added[[i, j]] += won
+            standings.append(ahead / max(np.sqrt((added**2).sum()), 1e-9))
+        return standings
+
+    own = highest(tuple(range(6)))
+    every = np.array([max(highest(order)) for order in itertools.permutations(range(6))])
+    rows = pd.DataFrame(
+        {
+            "qid": np.repeat(np.arange(6), 2), "system": np.tile(["a", "b"], 6),
+            "label": np.where(np.isnan(right), np.nan, np.where(right == 1, 5, 4)).ravel(),
+            **{name: values.ravel() for name, values in x.items()},
+        }
+    )  # fmt: skip
+    found = foresight(rows, [AnswerMeasureInfo("m", "m", of="context")], n_boot=2000)
+    for name, one in zip(x, own, strict=True):
+        exact = (every >= one - 1e-9).mean()
+        assert value(found, name, "auc_right", "p_chance") == pytest.approx(exact, abs=0.035)
 
 
 def test_foresight_is_within_systems_over_all_their_topics() -> None:

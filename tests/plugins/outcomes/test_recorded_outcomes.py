@@ -41,6 +41,20 @@ def test_a_score_and_a_label_are_enough(recorded):
     assert rows[["qid", "system"]].to_numpy().tolist() == [["recorded/1", "recorded"]]
 
 
+def test_clusters_are_a_column_of_the_file(recorded):
+    text = "qid,system,label,ir_score,user\nq1,a,5,0.5,u\nq2,a,5,0.5,u\nq3,a,5,0.5,\nq1,b,5,0.5,u\n"
+    assert recorded(text).outcomes("user")["topic_cluster"].tolist() == ["u", "u", "q3", "u"]
+    with pytest.raises(
+        ConfigError, match=r"cluster=document: .* no such column; there are qid, system, label, ir_score"
+    ):
+        recorded(text).outcomes("document")
+    with pytest.raises(ConfigError, match="cluster=label: all 3 topics are one cluster"):
+        recorded(text).outcomes("label")
+    with pytest.raises(DataError, match="qid 'q1' is in two clusters of the column 'system'"):
+        recorded(text).outcomes("system")
+    assert "topic_cluster" not in recorded(text).outcomes("qid")
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

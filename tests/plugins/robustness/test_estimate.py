@@ -161,3 +161,16 @@ def test_two_rows_of_a_topic_in_one_condition_are_refused() -> None:
     part = rows(0.0, [5, 4])
     with pytest.raises(DataError, match="qid='q0' stands twice in the condition 0"):
         found(part, part)
+
+
+def test_clusters_take_the_place_of_topics() -> None:
+    clusters = np.array(list("aabbccdd"))
+    conditions = (rows(0.0, [5, 5, 5, 5, 5, 4, 5, 5]), rows(0.8, [1, 1, 1, 1, 5, 4, 1, 5]))
+    of = found(*(part.assign(topic_cluster=clusters) for part in conditions))
+    (lost,) = of.changes[(of.changes["ability"] == NOISE) & (of.changes["of"] == "0.8")].to_dict("records")
+    expected = paired_share_interval(np.array([-1, -1, -1, -1, 0, 0, -1, 0]), clusters=clusters)
+    assert (lost["lo"], lost["hi"]) == (expected.lo, expected.hi)
+    assert lost["p"] == 2 / 8  # the signs of three clusters
+    share = of.curve("a", NOISE, "right").set_index("condition").loc["0.8"]
+    expected = bounded_mean(np.array([0, 0, 0, 0, 1, 0, 0, 1]), clusters=clusters)
+    assert (share["lo"], share["hi"]) == (expected.lo, expected.hi)

@@ -8,7 +8,7 @@ interval and test.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -26,6 +26,7 @@ from ragauge.estimate.signs import tail_p
 IR_SCORE = "ir_score"
 BEFORE = ("context", "ranking")  # what measures are of that are known before the LLM answers
 STATISTICS = ("auc_right", "auc_lack", "spearman", "kendall")
+_AUCS = {"auc_right": "_right", "auc_lack": "_lack"}  # and the column of the class
 _FEATURE_LABELS = {
     IR_SCORE: "IR score",
     "evidence_best": "best evidence part",
@@ -36,6 +37,7 @@ _FEATURE_LABELS = {
 }
 _BLOCK = 2_000_000  # weights at once
 _FEWEST = 3  # systems that Kendall's correlation takes
+_THREADS = min(4, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,9 @@ class Foresight:
     less_ir_lo, less_ir_hi, p, p_chance, p_best, p_holm]. n counts topics. less_ir is the value less that of the IR
     score on the same rows. p is of the hypothesis that the two are equal, p_holm after Holm's correction over the
     measures of a statistic. Without an IR score these are missing. p_chance and p_best are of auc_right, over the
-    measures that are known before the LLM answers. Their hypotheses: that a measure is no better than chance, and that
-    none is better than it (`_foremost`). n_systems is how many systems there are; those without any context are left
-    out.
+    measures that are known before the LLM answers. Their hypotheses: that a measure is no better than chance
+    (`_p_chance`), and that none is better than it (`_p_best`). n_systems is how many systems
+    there are; those without any context are left out.
     """
 
     table: pd.DataFrame
@@ -94,9 +96,10 @@ def foresight(
     spearman: rank correlation with being right (1 or 0), or with the target's value, the mean over systems;
     kendall: tau-b of the systems' means with their right share or mean value; of three systems or more, and
         without a test.
-    Rows without a value are left out of that measure's statistics. Intervals are percentiles over resamples
-    of topics. The difference to the IR score is on the rows that have both; its test takes it as normal with
-    the standard deviation of the resamples. None without a target, without a measure, and for one topic. ConfigError
+    Rows without a value are left out of that measure's statistics. Intervals of AUCs are Student's on
+    the logit scale, with the standard deviation over resamples of topics; the others are percentiles of the resamples.
+    The difference to the IR score is on the rows that have both; its test is a t test with the standard deviation of
+    the resamples. None without a target, without a measure, and for one topic. ConfigError
     for a target that the frame lacks or that is no such measure.
     """
     name = _target(frame, infos, target)
@@ -148,6 +151,43 @@ def _rows(frame: pd.DataFrame, target: str, group: str) -> pd.DataFrame:
     )
 
 
+@dataclass(frozen=True)
+class _Pairs:
+    """The pairs behind an AUC: how many there are, and the degrees of freedom of its variance over topics or clusters.
+
+    The degrees of freedom are (sum of h)^2 / sum of h^2 - 1, at least 1. h is the part of a topic or cluster in the
+    variance of the AUC of a useless measure: where m answers of a system are of the class and l are not, each of the m
+    has l^2 and each of the l has m^2. Hardly more topics tell the variance than have the rarer answers (compare
+    Satterthwaite 1946).
+    """
+
+    n: float
+    df: float
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame, flag: str, group: str) -> _Pairs:
+        same = rows.groupby([group, flag])[flag].transform("size").to_numpy(dtype=float)
+        others = rows.groupby(group)[flag].transform("size").to_numpy(dtype=float) - same
+        h = np.bincount(rows["_topic"], others**2)
+        return cls(others.sum() / 2, max(float(h.sum() ** 2 / (h**2).sum()) - 1, 1.0) if h.any() else 1.0)
+
+    def limits(self, auc: float, drawn: np.ndarray, level: float) -> tuple[float, float]:
+        """The interval of an AUC by its resamples: Student's on the logit scale, so that it ends within [0, 1].
+
+        Half a pair is won and half a pair lost beside those that there are, so that it has a width where all are won.
+        """
+        from scipy.special import expit, logit, stdtrit
+
+        known = drawn[~np.isnan(drawn)]
+        if np.isnan(auc) or not len(known):
+            return float("nan"), float("nan")
+        middle = (auc * self.n + 0.5) / (self.n + 1)
+        spread = middle * (1 - middle)
+        reach = stdtrit(self.df, (1 + level) / 2) * np.sqrt(known.var() + spread / self.n) / spread
+        lo, hi = expit(logit(middle) - reach), expit(logit(middle) + reach)
+        return min(float(lo), auc), max(float(hi), auc)
+
+
 def _over_patterns(
     rows: pd.DataFrame,
     measures: Sequence[_Measure],
@@ -160,7 +200,7 @@ def _over_patterns(
 
     The IR score stands beside them on the rows that have both. All are of the same resamples of the topics.
     """
-    n_topics, level = int(rows["_topic"].max()) + 1, level_of_resamples(rows, level)
+    n_topics, reached = int(rows["_topic"].max()) + 1, level_of_resamples(rows, level)
     known = {m.name: rows[m.name].notna().to_numpy() for m in measures}
     ir_score = next((m for m in measures if m.name == IR_SCORE), None)
     done: dict[str, list[dict[str, object]]] = {}
@@ -176,28 +216,44 @@ def _over_patterns(
         else:
             alone = _statistics(rows[pattern], members, n_topics, n_boot, seed, group)
         n = int(rows.loc[pattern, "qid"].nunique())
+        pairs = {name: _Pairs.of(rows[pattern], flag, group) for name, flag in _AUCS.items()}
         for i, measure in enumerate(members):
             less = None
             if beside is not None and measure is not ir_score:
                 less = beside[:, 1 + i] - beside[:, 0]
-            done[measure.name] = list(_told(measure, alone[:, i], less, n, level))
+            done[measure.name] = list(_told(measure, alone[:, i], less, n, pairs, level, reached))
             if measure.of in BEFORE and not np.isnan(alone[0, i, 0]):
                 aucs[measure.name] = alone[:, i, 0]
     if aucs and n_boot > 1:
-        for name, *p in zip(aucs, *_foremost(np.column_stack(list(aucs.values())), n_topics), strict=True):
-            done[name][0] |= dict(zip(("p_chance", "p_best"), p, strict=True))
+        p_chance = _p_chance(rows, [m for m in measures if m.name in aucs], n_boot, seed, group)
+        p_best = _p_best(np.column_stack([aucs[name] for name in p_chance]), _Pairs.of(rows, "_right", group).df)
+        for name, best in zip(p_chance, p_best, strict=True):
+            done[name][0] |= {"p_chance": p_chance[name], "p_best": best}
     for measure in measures:
         yield from done[measure.name]
 
 
 def _told(
-    measure: _Measure, values: np.ndarray, less: np.ndarray | None, n: int, level: float
+    measure: _Measure,
+    values: np.ndarray,
+    less: np.ndarray | None,
+    n: int,
+    pairs: Mapping[str, _Pairs],
+    level: float,
+    reached: float,
 ) -> Iterator[dict[str, object]]:
-    """A row per statistic from [1 + resamples, statistics]; the first row is of the data themselves."""
-    from scipy.stats import norm
+    """A row per statistic from [1 + resamples, statistics]; the first row is of the data themselves.
+
+    `reached`: the level of the percentiles that cover `level`.
+    """
+    from scipy.special import stdtr
 
     for s, statistic in enumerate(STATISTICS):
-        lo, hi = percentile_interval(values[1:, s], level)
+        of = pairs.get(statistic)
+        if of is None:
+            lo, hi = percentile_interval(values[1:, s], reached)
+        else:
+            lo, hi = of.limits(float(values[0, s]), values[1:, s], level)
         row: dict[str, object] = {
             "measure": measure.name, "label": measure.label, "of": measure.of, "statistic": statistic,
             "value": values[0, s], "lo": lo, "hi": hi, "n": n,
@@ -205,38 +261,75 @@ def _told(
             "p": np.nan, "p_chance": np.nan, "p_best": np.nan,
         }  # fmt: skip
         if less is not None and not np.isnan(less[0, s]):
-            low, high = percentile_interval(less[1:, s], level)
+            low, high = percentile_interval(less[1:, s], reached)
             row |= {"less_ir": less[0, s], "less_ir_lo": low, "less_ir_hi": high}
             if statistic != "kendall" and len(less) > 2:  # of a few systems it has too few values for a test
                 spread = float(np.nanstd(less[1:, s]))
-                row["p"] = float(2 * norm.sf(abs(less[0, s]) / spread)) if spread > 0 else 1.0
+                df = n - 1 if of is None else of.df
+                row["p"] = float(2 * stdtr(df, -abs(less[0, s]) / spread)) if spread > 0 else 1.0
         yield row
 
 
-def _foremost(values: np.ndarray, n_topics: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two p of each measure from AUCs [1 + resamples, measures]; the first row is of the data themselves.
+def _p_chance(
+    rows: pd.DataFrame, measures: Sequence[_Measure], n_draws: int, seed: int, group: str
+) -> dict[str, float]:
+    """By measure the p of being no better than chance, over all of them: among useless ones any is found in 5 %.
 
-    The first p is of being no better than 0.5, by the largest of all measures' normalised deviations in the resamples
-    (max-t), so that among useless measures any is found useful in 5 %. The second is of no other being better, from the
-    largest of the normalised differences to the others, as in `estimate.best`: the measures with p >= 0.05 hold the
-    best in 95 %. The observed value is taken for Student's t of n_topics - 1 degrees of freedom, and brought to the
-    scale of the normal resamples.
+    A draw gives every topic the answers of another one in all systems. A measure's standing is its AUC less 0.5 over
+    the standard error; p is how often the highest standing of a draw reaches its own (max-t by permutation, Westfall &
+    Young 1993, exact where topics are independent). Of clusters, whole ones change places: those of equal
+    size exactly, others as far as they overlap, which a standard error over clusters bears.
+    """
+    from ragauge.plugins.foresight._ranks import standing
+
+    (topic, n_topics), unit = topic_codes(rows["qid"]), rows["_topic"].to_numpy()
+    system = pd.factorize(rows[group])[0]
+    right = np.full((n_topics, system.max() + 1), -1, dtype=np.int8)
+    right[topic, system] = rows["_right"]
+    units = np.empty(n_topics, dtype=np.int64)
+    units[topic] = unit
+    values = np.column_stack([m.sign * rows[m.name].to_numpy(dtype=float) for m in measures])
+    weights = np.where(np.isnan(values.T), 0.0, rows["_weight"].to_numpy(dtype=float))
+    orders, ties, systems = (np.stack(x) for x in zip(*(_sorted(v, system) for v in values.T), strict=True))
+    rng = np.random.default_rng(seed)
+    places = np.lexsort((rng.random(n_topics), units))
+    given = np.arange(n_topics)
+
+    def of(n: int) -> np.ndarray:
+        found = np.empty((n, len(measures)))
+        drawn = np.empty((n, len(rows)), dtype=np.int8)
+        for draw in drawn:
+            draw[:] = right[given[topic], system]
+            given[places] = np.lexsort((rng.random(n_topics), rng.permutation(unit.max() + 1)[units]))
+        with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+            parts = zip(np.array_split(drawn, _THREADS), np.array_split(found, _THREADS), strict=True)
+            list(pool.map(lambda part: standing(orders, ties, systems, unit, weights, *part), parts))
+        return found
+
+    height = max(1, _BLOCK // len(rows))
+    found = np.concatenate([of(min(height, n_draws + 1 - start)) for start in range(0, n_draws + 1, height)])
+    highest = found[1:].max(axis=1)
+    return {m.name: tail_p(highest, float(own)) for m, own in zip(measures, found[0], strict=True)}
+
+
+def _p_best(values: np.ndarray, df: float) -> np.ndarray:
+    """Of AUCs [1 + resamples, measures], of which the first is of the rows as they are, the p of each measure that
+    no other is better: from the largest of the normalised differences to the others (max-t), as in `estimate.best`.
+
+    The measures with p >= 0.05 hold the best in 95 %. What was found is taken for Student's t of `df` degrees of
+    freedom (`_Pairs`), and brought to the scale of the normal resamples.
     """
     from scipy.special import ndtri, stdtr
 
     own, moved = values[0], np.nan_to_num(values[1:] - values[0])
-
-    def largest(ahead: np.ndarray, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        spread = np.maximum(drawn.std(axis=0), 1e-9)
-        return ndtri(stdtr(n_topics - 1, ahead / spread)), (drawn / spread).max(axis=1)
-
-    t, highest = largest(own - 0.5, moved)
     p_best = np.ones(len(own))
     for i in range(len(own) if len(own) > 1 else 0):
         others = np.arange(len(own)) != i
-        of, drawn = largest(own[others] - own[i], moved[:, others] - moved[:, [i]])
-        p_best[i] = tail_p(drawn, of.max())
-    return np.array([tail_p(highest, float(one)) for one in t]), p_best
+        drawn = moved[:, others] - moved[:, [i]]
+        spread = np.maximum(drawn.std(axis=0), 1e-9)
+        found = ndtri(stdtr(df, (own[others] - own[i]) / spread))
+        p_best[i] = tail_p((drawn / spread).max(axis=1), found.max())
+    return p_best
 
 
 def _statistics(
@@ -267,7 +360,7 @@ def _statistics(
     if n_boot == 0:
         return own
     blocks = topic_weights(n_topics, n_boot, seed, width=_BLOCK // 50)
-    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
+    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
         return np.concatenate([own, *pool.map(of, blocks)])
 
 

@@ -11,6 +11,7 @@ from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.jobs import Job
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.board import mean_of
+from ragauge.estimate.outcomes import CLUSTER
 from ragauge.experiment.measure_needs import SALT, drawn, measured, repeating
 from ragauge.experiment.stages.stage import Read, Reads
 from ragauge.llms.chat_use import RepeatingChat
@@ -48,7 +49,8 @@ def repeats(pipeline: Pipeline, n_boot: int, seed: int) -> dict[str, float]:
         again = measured(stage, reads, pipeline.tools, RepeatingChat(chat, SALT))
         for info in stage.infos:
             first = found[found["measure"].eq(info.name) & found["qid"].isin(qids)]
-            values |= _differences(info, first, again[again["measure"].eq(info.name)], n_boot, seed)
+            second = again[again["measure"].eq(info.name)]
+            values |= _differences(info, first, second, n_boot, seed, pipeline.clusters.get(CLUSTER))
     return values
 
 
@@ -58,7 +60,12 @@ def _read(pipeline: Pipeline, qids: list[str], read: Read) -> pd.DataFrame:
 
 
 def _differences(
-    info: AnswerMeasureInfo, first: pd.DataFrame, again: pd.DataFrame, n_boot: int, seed: int
+    info: AnswerMeasureInfo,
+    first: pd.DataFrame,
+    again: pd.DataFrame,
+    n_boot: int,
+    seed: int,
+    clusters: pd.Series | None = None,
 ) -> dict[str, float]:
     both = first.merge(again, on="qid", suffixes=("", "_again"), validate="one_to_one")
     moved = (both["value_again"] - both["value"]).abs()
@@ -70,7 +77,8 @@ def _differences(
         told[f"{name}_missing"] = float((~paired & ~same).mean())
     if not paired.any():
         return told
-    mean = mean_of(moved[paired], both.loc[paired, "qid"], info, n_boot, seed)
+    of = None if clusters is None else both["qid"].map(clusters)[paired]
+    mean = mean_of(moved[paired], both.loc[paired, "qid"], info, n_boot, seed, clusters=of)
     return {
         f"{name}_difference": mean.value, f"{name}_difference_lo": mean.lo, f"{name}_difference_hi": mean.hi,
         **told,

@@ -17,6 +17,8 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets import existing_file
 from ragauge.datasets.labels import read_texts, require_cells, require_columns, require_once
+from ragauge.estimate.outcomes import CLUSTER
+from ragauge.experiment.clusters import told_apart
 
 _STUDY = Path(__file__).parent / "study" / "outcomes.csv"
 _OUTCOME_COLUMNS = ("system", "qid", "label", "ir_score", "count")
@@ -27,9 +29,9 @@ class RecordedOutcomes:
     """A CSV file of outcomes, `ir_score` and `label` in every row; a job of it only estimates.
 
     Further columns: `system` (whose answers; "recorded" without it), `qid` (without it every row is a topic
-    of its own) and `count` (so many equal rows; not beside qid). A label is a judge class, or empty where
-    there is no verdict. `judged_shares` are the shares of classes 1 to 5 that are known of systems whose rows
-    have no label.
+    of its own), any that `cluster` names, and `count` (so many equal rows; not beside qid). A label is a judge
+    class, or empty where there is no verdict. `judged_shares` are the shares of classes 1 to 5 that are known
+    of systems whose rows have no label.
     """
 
     component: ClassVar[str] = "recorded_outcomes"
@@ -58,11 +60,13 @@ class RecordedOutcomes:
             f"dataset {self.name} holds outcomes alone, no documents or questions: nothing can be retrieved"
         )
 
-    def outcomes(self) -> pd.DataFrame:
+    def outcomes(self, cluster: str | None = None) -> pd.DataFrame:
         """A row per answer: [qid, system, ir_score, label]; DataError names file, line and what is wrong.
 
         Equal qids of two systems are one topic. The qid of a row without one has the system's name in it, so that
-        nothing is taken for an answer to the same question.
+        nothing is taken for an answer to the same question. `cluster` names the column of the topics' clusters
+        (`topic_cluster` of the result). A topic without a value is one of its own. ConfigError for a column that is
+        missing, and for one cluster of all topics.
         """
         file = self.files()["outcomes"]
         table = read_texts(file)
@@ -90,6 +94,10 @@ class RecordedOutcomes:
                 "qid": table.get("qid", ""),
             }
         )
+        if cluster is not None:
+            if cluster not in table:
+                raise ConfigError(f"cluster={cluster}: {file} has no such column; there are {', '.join(table.columns)}")
+            rows[CLUSTER] = table[cluster]
         rows = rows.loc[np.repeat(rows.index, counts.astype(int))].reset_index(drop=True)
         if rows.empty:
             raise DataError(f"{file}: no outcome in it")
@@ -97,7 +105,14 @@ class RecordedOutcomes:
             number = rows.groupby("system").cumcount() + 1
             rows["qid"] = rows["system"] + "/" + number.astype(str)
         rows["label"] = rows["label"].astype("Int8").mask(rows["label"] == 0)
-        return rows[["qid", "system", "ir_score", "label"]].astype({"qid": "str", "system": "str"})
+        columns = ["qid", "system", "ir_score", "label"]
+        if cluster is not None:
+            rows[CLUSTER] = rows[CLUSTER].where(rows[CLUSTER] != "", rows["qid"])
+            of = rows.groupby("qid")[CLUSTER].agg(["nunique", "first"])
+            if (of["nunique"] > 1).any():
+                raise DataError(f"{file}: qid {of['nunique'].idxmax()!r} is in two clusters of the column {cluster!r}")
+            columns += [CLUSTER] if told_apart(of["first"], cluster) else []
+        return rows[columns].astype({"qid": "str", "system": "str"})
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.estimate import bounded_mean, fit_zones, share_estimates, summary
+from ragauge.estimate.clusters import clustered_line, clusterings
+from ragauge.estimate.outcomes import clusters_of
 from ragauge.estimate.prediction import foresee, foreseen_errors
 from ragauge.estimate.summary import Estimates
 from ragauge.findings.tables import table
@@ -111,7 +113,9 @@ class Recorded:
     def lines(self) -> list[str]:
         """Thresholds, zones, predictor and what is foreseen on the terminal."""
         both = [threshold_line(letter, says, getattr(self.estimates.thresholds, letter)) for letter, says in SIDES]
-        lines = [*both, zones_line(self.estimates.zones), predictor_line(self.estimates.validation, {})]
+        clusters = [one for _, rows in self.judged.groupby("system") for one in clusterings(rows)]
+        lines = [*([clustered_line(clusters, True)] if clusters else []), *both]
+        lines += [zones_line(self.estimates.zones), predictor_line(self.estimates.validation, {})]
         for row in self.foreseen.query("share == 'right'").to_dict("records"):
             known = f", judged {row['judged']:.1%}" if row["judged"] == row["judged"] else ""
             shares = f"predictor {row['predictor']:.1%}, above k {row['thresholds']:.1%}"
@@ -145,7 +149,9 @@ def zones_by_alpha(judged: pd.DataFrame, confidence: float) -> pd.DataFrame:
 
 def _shares(judged: pd.DataFrame) -> dict[str, float]:
     """Mean score, right, lack and missing shares; a recording may not tell classes 2 to 4 apart."""
-    values = summary.with_interval("ir_score", bounded_mean(judged["ir_score"], judged["qid"]))
+    values = summary.with_interval(
+        "ir_score", bounded_mean(judged["ir_score"], judged["qid"], clusters=clusters_of(judged))
+    )
     shares = share_estimates(judged)
     for name in ("correct_share", "judge_share_1", "judge_share_missing"):
         values |= summary.with_interval(name, shares[name])

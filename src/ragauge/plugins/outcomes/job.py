@@ -37,7 +37,7 @@ def run_recorded(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> 
         record["status"] = "DRY RUN"
         print(f"{record['name']:<32} no LLM calls")
         return
-    value = Recorded.of(source.outcomes(), source.judged_shares, record, file)
+    value = Recorded.of(source.outcomes(plain["cluster"]), source.judged_shares, record, file)
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
     opened = (record["name"], track.flatten(plain), first_tags(cfg, folder), cfg.tracking.note)
     compared: list[str] = []
@@ -73,7 +73,5 @@ def _check(cfg: DictConfig, plain: Any, folder: JobFolder) -> None:
         raise ConfigError("estimate.features: of recorded outcomes ir_score alone is known")
     if plain["slices"]:
         raise ConfigError("slices: recorded outcomes have no attributes to slice by; leave slices out")
-    if plain["cluster"] is not None:
-        raise ConfigError("cluster: recorded outcomes have no documents and no attributes; leave cluster out")
     for gate in gates(cfg):
         gate.check_recorded(cfg)

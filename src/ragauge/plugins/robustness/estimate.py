@@ -15,9 +15,19 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean, paired_share_interval
-from ragauge.estimate.outcomes import LACK, RIGHT, asked, labels_of, with_classes
-from ragauge.estimate.pairs import holm, mcnemar_p, of_class
+from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean
+from ragauge.estimate.outcomes import (
+    LACK,
+    RIGHT,
+    asked,
+    by_cluster,
+    cluster_columns,
+    clusters_by_topic,
+    clusters_of,
+    labels_of,
+    with_classes,
+)
+from ragauge.estimate.pairs import holm, mcnemar_p, of_class, paired_shares, sign_flip_p
 from ragauge.estimate.slicing import NOT_KNOWN, PREFIX, in_order
 
 NOISE, REJECTION, INTEGRATION, COUNTERFACTUAL, INJECTION = ABILITIES = (
@@ -173,14 +183,14 @@ def _by_rate(
         if measure == "lack":
             shares["hallucination"] = of_class(given, ("hallucination",))["hallucination"]
         for of, values in shares.items():
-            found.estimates.append((name, "", of, *_row(bounded_mean(values, level=level)), int((given == 0).sum())))
+            found.estimates.append((name, "", of, *_row(_mean(values, part, level)), int((given == 0).sum())))
         if rows is None:
             continue
         for of in ("ir_score", "answer_in_context"):
-            known = rows.loc[rows["condition"] == rate, of] if of in rows else pd.Series(dtype=float)
-            if known.notna().any():
-                e = bounded_mean(known.dropna(), level=level)
-                found.estimates.append((name, "", of, *_row(e), int(known.isna().sum())))
+            there = rows[rows["condition"] == rate]
+            if of in there and there[of].notna().any():
+                e = _mean(there[of], there, level)
+                found.estimates.append((name, "", of, *_row(e), int(there[of].isna().sum())))
     table = classed.assign(value=np.isin(labels_of(classed), labels).astype(float))
     found.changes.extend(_changes(table, measure, rates, level))
     return found
@@ -189,16 +199,20 @@ def _by_rate(
 def _changes(
     rows: pd.DataFrame, measure: str, conditions: Sequence[float | str], level: float
 ) -> list[tuple[object, ...]]:
-    """Paired differences of the column `value` of every condition and the rate 0, where it was measured."""
-    named = rows[["qid", "value"]].assign(condition=rows["condition"].map(condition_name))
+    """Paired differences of the column `value` of every condition and the rate 0, where it was measured.
+
+    McNemar's exact p; of clusters the signs of their sums flip (`sign_flip_p`).
+    """
+    named = rows[["qid", "value", *cluster_columns(rows)]].assign(condition=rows["condition"].map(condition_name))
     table = named.pivot(index="qid", columns="condition", values="value")
     none, names = condition_name(0.0), [condition_name(c) for c in conditions]
     others = [name for name in names if name != none and name in table]
     if none not in table or not others:
         return []
     values = np.column_stack([(table[name] - table[none]).to_numpy(dtype=float) for name in others])
-    p = mcnemar_p(values)
-    estimates = [paired_share_interval(d[~np.isnan(d)], level=level) for d in values.T]
+    clusters = clusters_by_topic(named, table.index)
+    p = mcnemar_p(values) if clusters is None else sign_flip_p(by_cluster(np.nan_to_num(values), clusters))
+    estimates = paired_shares(values, level, clusters)
     return [
         (measure, c, none, e.value, e.lo, e.hi, own, corrected, e.n)
         for c, e, own, corrected in zip(others, estimates, p, holm(p), strict=True)
@@ -218,7 +232,7 @@ def _integration(classed: pd.DataFrame, level: float) -> _Found:
     estimates: dict[str, Estimate] = {}
     for label, part in {**groups, **({"several": several} if len(several) else {})}.items():
         given = labels_of(part)
-        estimates[label] = bounded_mean(given == RIGHT, level=level)
+        estimates[label] = _mean(given == RIGHT, part, level)
         missing = int((given == 0).sum())
         found.estimates.append((condition_name(0.0), label, "right", *_row(estimates[label]), missing))
     for label, e in estimates.items():
@@ -253,11 +267,11 @@ def _counterfactual(rows: pd.DataFrame, level: float) -> _Found:
         part = having[having["condition"] == condition]
         for measure in FACTS:
             values = part[measure].astype(float)
-            e = bounded_mean(values.dropna(), level=level)
+            e = _mean(values, part, level)
             found.estimates.append((condition_name(condition), "", measure, *_row(e), int(values.isna().sum())))
         detected = part[part["detected"] == 1]
         if len(detected) and condition != 0:
-            e = bounded_mean(detected["corrected"].astype(float), level=level)
+            e = _mean(detected["corrected"], detected, level)
             found.estimates.append((condition_name(condition), "", "corrected_of_detected", *_row(e), 0))
     for measure in FACTS:
         table = having[having["condition"].isin(conditions)].assign(value=having[measure].astype(float))
@@ -272,9 +286,16 @@ def _injection(rows: pd.DataFrame, level: float) -> _Found:
     for measure in ORDERS:
         values = plain[measure].astype(float) if measure in plain else pd.Series(dtype=float)
         if values.notna().any():
-            e = bounded_mean(values.dropna(), level=level)
+            e = _mean(values, plain, level)
             found.estimates.append((condition_name(0.0), "", measure, *_row(e), int(values.isna().sum())))
     return found
+
+
+def _mean(values: np.ndarray | pd.Series, rows: pd.DataFrame, level: float) -> Estimate:
+    """The mean of what is known of the rows' values, over topics or their clusters."""
+    x = np.asarray(values, dtype=float)
+    known, clusters = ~np.isnan(x), clusters_of(rows)
+    return bounded_mean(x[known], level=level, clusters=None if clusters is None else clusters[known])
 
 
 def _row(e: Estimate) -> tuple[float, float, float, int]:
