@@ -7,6 +7,8 @@ import pytest
 
 from ragauge.retrieval.fusion import Scored, fuse
 
+pytestmark = pytest.mark.slow  # ranx compiles its kernels in every process
+
 N_TOPICS, N_DOCS, DEPTH = 7, 60, 25
 
 

@@ -72,6 +72,7 @@ def systems_file(folder: Path, n: int = 12) -> Path:
     return written(folder / "systems.jsonl", rows)
 
 
+@pytest.mark.slow
 def test_systems_of_one_file_are_compared_and_gain_over_the_one_without_contexts(
     tmp_path: Path,
 ) -> None:
