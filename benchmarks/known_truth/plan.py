@@ -64,6 +64,34 @@ SECTIONS: dict[str, list[Row]] = {
             )
         ),
     ],
+    "Equivalence: two one-sided tests at 5 %, margin 0.03": [
+        *(
+            Row(
+                f"{kind}: systems 0.03 apart that are called equivalent",
+                "120; 500; 2,000 topics",
+                "at most 5.5 %; where differences go one way up to 7.5 %",
+                _NONE,
+                lambda trials, kind=kind: "; ".join(  # type: ignore[misc]
+                    percent(sim.said_equivalent(kind, 0.03, 0.03, n, trials, SEED)) for n in (120, 500, 2000)
+                ),
+                8000,
+            )
+            for kind in sim.KINDS
+        ),
+        *(
+            Row(
+                f"{kind}: systems without a difference that are called equivalent",
+                "as many topics as planned for 80 %",
+                "78 to 85 %",
+                _NONE,
+                lambda trials, kind=kind: "{1:.1%} with {0}".format(  # type: ignore[misc]
+                    *sim.power_for_equivalence(kind, 0.03, trials, SEED)
+                ).replace("%", " %"),
+                8000,
+            )
+            for kind in list(sim.KINDS)[:2]
+        ),
+    ],
     "Planner: a pilot without a difference": [
         Row(
             f"{100 * rate:g} % of the topics lose {loss:g}, none of the pilot's does: power for {rate * loss:g}",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from scipy import stats
 
-from ragauge.estimate.pairs import mcnemar_p, sign_flip_p
+from ragauge.estimate.intervals import paired_means
+from ragauge.estimate.pairs import mcnemar_p, paired_shares, sign_flip_p
 from ragauge.estimate.plan import detectable_mean, mcnemar_power, topics_for_mean
-from ragauge.plugins.planning.topics import sd_upper, share_upper, topics_for_shares
+from ragauge.plugins.planning.topics import sd_upper, share_upper, topics_for_equivalence, topics_for_shares
 
 
 def score_differences(size: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -43,6 +45,32 @@ def power_for_shares(
     drawn = rng.random((n, trials))
     values = np.where(drawn < won, 1.0, np.where(drawn < discordant, -1.0, 0.0))
     return n, float(np.mean(mcnemar_p(values) < alpha))
+
+
+# Differences [topics, trials] of a mean, by kind.
+KINDS: dict[str, Callable[[float, tuple[int, int], np.random.Generator], np.ndarray]] = {
+    "scores": lambda mean, size, rng: score_differences(size, rng) + mean,
+    "right answers, 20 % discordant": lambda mean, size, rng: _won_and_lost(0.2, mean, size, rng),
+    "few topics lose .5": lambda mean, size, rng: np.where(rng.random(size) < 2 * mean, 0.5, 0.0),
+}
+
+
+def _won_and_lost(discordant: float, mean: float, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+    drawn = rng.random(size)
+    return np.where(drawn < (discordant + mean) / 2, 1.0, np.where(drawn < discordant, -1.0, 0.0))
+
+
+def said_equivalent(kind: str, mean: float, margin: float, n: int, trials: int, seed: int) -> float:
+    """How often `ragauge compare --equivalent margin` calls two systems equivalent whose difference is `mean`."""
+    values = KINDS[kind](mean, (n, trials), np.random.default_rng(seed))
+    found = paired_shares(values, 0.9) if "right" in kind else paired_means(values, 0.9)
+    return float(np.mean([-margin < one.lo and one.hi < margin for one in found]))
+
+
+def power_for_equivalence(kind: str, margin: float, trials: int, seed: int) -> tuple[int, float]:
+    """The planned number of topics, and how often systems without a difference are called equivalent with it."""
+    n = int(topics_for_equivalence(_SD if kind == "scores" else math.sqrt(0.2), margin))
+    return n, said_equivalent(kind, 0.0, margin, n, trials, seed)
 
 
 def power_of_detectable(n: int, trials: int, seed: int) -> float:

@@ -42,6 +42,12 @@ def _parser() -> argparse.ArgumentParser:
         choices=("section", *FAMILIES),
         help="tests that Holm's correction counts together; else the baseline's all, or section",
     )
+    parser.add_argument(
+        "--equivalent",
+        type=float,
+        metavar="MARGIN",
+        help="which runs are no better and no worse by more, such as 0.03",
+    )
     parser.add_argument("--slices", action="store_true", help="also by slice of the topics")
     for name, what in (
         ("csv", "a row per run"), ("topics-csv", "a row per run and topic"),
@@ -80,6 +86,7 @@ def _run(given: argparse.Namespace) -> None:
         across_datasets=given.across_datasets,
         slices=given.slices,
         family=given.family,
+        equivalent=given.equivalent,
     )
     metrics = choose_metrics(found, given.metrics, given.all)
     made = {

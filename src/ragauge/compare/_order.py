@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ragauge.compare._equivalence import Equivalence
 from ragauge.compare._metrics import MetricsLogged
 from ragauge.compare._pairs import AsPeopleJudge, PairedDifferences
 from ragauge.compare._settings import WhatDiffers
@@ -16,6 +17,7 @@ _OWN: tuple[type[ComparisonFinding], ...] = (
     WhatDiffers,
     MetricsLogged,
     PairedDifferences,
+    Equivalence,
     AsPeopleJudge,
     BySlice,
     ChangedCauses,

@@ -22,7 +22,7 @@ from ragauge.estimate.pairs import holm
 
 HEADLINE = "headline"  # the section of IR score, right answers and hallucinations
 ALL = "all measures"
-_MEASURES = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}  # of the headline
+MEASURES = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}  # of the headline
 _OF_PEOPLE = "run | <measure | topics | by the judge | as people would judge | p | p, Holm"
 
 
@@ -122,12 +122,12 @@ class PairedDifferences(ComparisonFinding):
 def _headline(runs: Compared, pairs: pd.DataFrame) -> list[Section]:
     """The differences in IR score, right answers and hallucinations."""
     by_run = {(row["run_id"], row["measure"]): row for row in pairs.to_dict("records")}
-    shown = [measure for measure in _MEASURES if (pairs["measure"] == measure).any()]
+    shown = [measure for measure in MEASURES if (pairs["measure"] == measure).any()]
     if not shown:
         return []
     heads: list[Col | str] = ["run"]
     for measure in shown:
-        heads += ["topics", f"{_MEASURES[measure]}, difference", "p", "p, Holm"]
+        heads += ["topics", f"{MEASURES[measure]}, difference", "p", "p, Holm"]
     rows: list[list[Cell]] = []
     for run_id in dict.fromkeys(pairs["run_id"]):
         cells: list[Cell] = [runs.names[run_id]]
@@ -157,8 +157,8 @@ def _about_tests(runs: Compared, value: Pairs, shown: Mapping[str, object]) -> l
         if "judged" in runs.outcomes and not runs.outcomes["judged"].all():
             tests += " (of a sample of judged topics the t test of the prediction-powered difference)"
     answers = {info.name: info for info in runs.answer_measures}
-    titles = {m: _MEASURES.get(m) or title_of(m, answers) for m in dict.fromkeys(value.table["measure"])
-              if m in _MEASURES or m in runs.metrics}  # fmt: skip
+    titles = {m: MEASURES.get(m) or title_of(m, answers) for m in dict.fromkeys(value.table["measure"])
+              if m in MEASURES or m in runs.metrics}  # fmt: skip
     family = runs.families.family
     main = ALL if family == "all" else HEADLINE
     names = {name: titles.get(name, name) for name in value.n_tests if name in titles or name in shown}
@@ -223,6 +223,6 @@ class AsPeopleJudge(ComparisonFinding):
         for row in value.to_dict("records"):
             topics, *tested = _difference(row)
             by_judge = Num(row["judge_difference"], "signed")
-            rows.append([runs.names[row["run_id"]], _MEASURES[row["measure"]], topics, by_judge, *tested])
+            rows.append([runs.names[row["run_id"]], MEASURES[row["measure"]], topics, by_judge, *tested])
         heading = f"{runs.pairs_heading}, as people would judge (verdicts corrected by labels)"
         return Shown([Section(heading, [Grid(heading, _OF_PEOPLE, rows)])] if rows else [])

@@ -13,6 +13,7 @@ from ragauge.compare._order import comparison_findings
 from ragauge.compare._settings import common_settings, differing, heading_of, run_table
 from ragauge.compare._sources import Found, check_alike, check_same_topics, limits_of, read_outcomes
 from ragauge.contract.answer_measures import from_tags, in_order
+from ragauge.contract.checks import is_number, require
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.families import Families
 from ragauge.contract.finding import Shown
@@ -67,6 +68,7 @@ def compare(
     across_datasets: bool = False,
     slices: bool = False,
     family: str | None = None,
+    equivalent: float | None = None,
 ) -> Comparison:
     """The comparison of the runs that the sources name.
 
@@ -77,12 +79,15 @@ def compare(
     best IR score among these. n_boot and seed default to those of the baseline's config. `slices` asks for the runs by
     slice of their topics. `family` names the tests that Holm's correction counts together: those of a "section" of the
     measures, of a "measure", or "all". The default is "all" where the baseline's config has report.family=all, else
-    "section".
+    "section". `equivalent` is a margin in (0, 1): which runs are no better and no worse than the baseline by more.
 
     Raises ConfigError and DataError for runs that are not there, not finished, or not comparable: other datasets, other
     measures, topics that occur twice. `across_datasets` allows other datasets and pairs topics that have the same qid,
     question and truth.
     """
+    if equivalent is not None:
+        ok = is_number(equivalent) and 0 < equivalent < 1
+        require("equivalent", equivalent, ok, "numbers above 0 and below 1")
     found = _alike(sources, uri, across_datasets)
     runs = found.runs
     params = differing(runs)
@@ -106,6 +111,7 @@ def compare(
             seed=int(by_id[base].params.get("seed", 0)) if seed is None else seed,
             slices=slices,
             families=replace(families, family=family),
+            equivalent=equivalent,
             runs=table,
             params=params,
             common=common_settings(runs, params),

@@ -164,7 +164,8 @@ class Compared:
     baseline_chosen: whether the baseline was taken for the best IR score. limits: sentences on what limits the
     comparison. package_metrics: those of findings that packages brought to the jobs. metrics, topics: which
     metrics, and how many topics of a kind, are shown. families: those of the baseline, but that Holm's correction
-    counts each section of the measures by itself where the family is "section".
+    counts each section of the measures by itself where the family is "section". equivalent: the margin of equivalence,
+    None where it is not asked for.
     """
 
     outcomes: pd.DataFrame
@@ -184,6 +185,7 @@ class Compared:
     metrics: Sequence[str] = ()
     topics: int = 10
     families: Families = field(default_factory=lambda: Families("section"))
+    equivalent: float | None = None
 
     @property
     def several_budgets(self) -> bool:

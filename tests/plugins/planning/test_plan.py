@@ -11,7 +11,7 @@ import pytest
 
 from ragauge.estimate.plan import topics_for_mean
 from ragauge.plugins.planning.command import main
-from ragauge.plugins.planning.topics import topics_for_shares
+from ragauge.plugins.planning.topics import topics_for_equivalence, topics_for_shares
 
 SYSTEMS = ("bm25", "sim", "mmr")
 
@@ -80,6 +80,19 @@ def test_the_table_names_the_worst_and_the_median_pair(pilot: Path, capsys: pyte
     assert "people, with the judge" in said
     assert "on 2,000 topics" in said
     assert "\x1b" not in said
+
+
+def test_a_margin_plans_for_equivalence_without_a_correction(pilot: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = planned(pilot, capsys, "--equivalent", "0.05", "--measure", "correct")
+    right = [pd.read_parquet(pilot / str(i) / "outcomes.parquet")["label"].eq(5).astype(float) for i in range(3)]
+    of_pair = {(p["a"], p["b"]): p for p in plan["pairs"]}
+    sd = float((right[0] - right[1]).std())
+    assert of_pair["bm25", "sim"]["topics"] == topics_for_equivalence(sd, 0.05)
+    assert main([str(pilot), "--equivalent", "0.05"]) == 0
+    said = capsys.readouterr().out
+    assert "Topics to show that systems do not differ by 0.05 in IR score with power 0.8 (two one-sided" in said
+    assert main([str(pilot), "--equivalent", "5"]) == 2
+    assert "equivalent=5.0: allowed are numbers above 0 to 1" in capsys.readouterr().err
 
 
 def test_a_pair_of_equal_systems_has_no_number_of_topics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

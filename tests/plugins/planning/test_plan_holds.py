@@ -28,3 +28,12 @@ def test_the_upper_limit_of_a_pilots_spread_makes_a_plan_that_is_enough() -> Non
     seen, sure = sim.pilots_with_power(30, False, 200, seed=0)
     assert 0.4 <= seen <= 0.62
     assert sure >= 0.75
+
+
+@pytest.mark.parametrize(("kind", "most"), [("scores", 0.06), ("few topics lose .5", 0.085)])
+def test_systems_as_far_apart_as_the_margin_are_seldom_called_equivalent(kind: str, most: float) -> None:
+    assert sim.said_equivalent(kind, 0.03, 0.03, 500, 4000, seed=0) <= most
+
+
+def test_systems_without_a_difference_are_called_equivalent_as_planned() -> None:
+    assert sim.power_for_equivalence("scores", 0.03, 4000, seed=0)[1] == pytest.approx(0.8, abs=0.03)

@@ -19,7 +19,13 @@ from ragauge.estimate.plan import (
     mcnemar_power,
     topics_for_mean,
 )
-from ragauge.plugins.planning.topics import plan_topics, sd_upper, share_upper, topics_for_shares
+from ragauge.plugins.planning.topics import (
+    plan_topics,
+    sd_upper,
+    share_upper,
+    topics_for_equivalence,
+    topics_for_shares,
+)
 
 # --- mean differences ---------------------------------------------------------------------------------------
 
@@ -44,6 +50,12 @@ def test_topics_for_shares_by_hand_and_beside_connor() -> None:
     assert mcnemar_power(n, 0.3, 0.1) >= 0.8 > mcnemar_power(n - 1, 0.3, 0.1)
     # Fewer topics that differ than the difference there cannot be.
     assert topics_for_shares(0.0, 0.1) == topics_for_shares(0.1, 0.1)
+
+
+def test_topics_for_equivalence_by_hand() -> None:
+    # ((1.645 + 1.282) * 0.1826 / 0.03)^2 + 1.645^2 / 2 = 317.2 + 1.35
+    assert topics_for_equivalence(math.sqrt(0.4 / 12), 0.03) == 319
+    assert topics_for_equivalence(0.2, 0.1) < topics_for_equivalence(0.2, 0.05) < topics_for_equivalence(0.3, 0.05)
 
 
 # --- limits -------------------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ def _parser() -> argparse.ArgumentParser:
         "share of right answers an interval of a width, from a pilot sweep.",
     )
     parser.add_argument("source", help="a sweep's folder (multirun/<date>/<time>), or an MLflow run id")
-    parser.add_argument(
-        "--difference", type=float, required=True, help="the difference to detect, such as 0.05 (5 points)"
-    )
+    goal = parser.add_mutually_exclusive_group(required=True)
+    goal.add_argument("--difference", type=float, help="the difference to detect, such as 0.05 (5 points)")
+    goal.add_argument("--equivalent", type=float, metavar="MARGIN", help="the margin within which systems are equal")
     parser.add_argument("--power", type=float, default=0.8, help="probability of detecting it (0.8)")
     parser.add_argument("--alpha", type=float, default=0.05, help="the error of the first kind (0.05)")
     parser.add_argument(

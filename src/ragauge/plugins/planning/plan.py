@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.answer_measures import column_label
+from ragauge.contract.checks import require_number
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.visible import table, visible
@@ -25,13 +26,14 @@ _KINDS = {"alone": "alone", "judge": "people, with the judge", "predictor": "jud
 
 @dataclass(frozen=True)
 class Asked:
-    """The goal of a study: a difference with a power, and an interval of a width; each in [0, 1].
+    """The goal of a study: a difference or equivalence with a power, and an interval of a width; each in [0, 1].
 
+    difference: the one to see; equivalent: the margin within which equal systems are to be shown equal. One of both.
     correction: `holm` plans each test at alpha over `comparisons` (by default all pairs of the pilot), `none`
     at alpha. topics: those of the study whose labels are planned, by default as many as the pilot has.
     """
 
-    difference: float
+    difference: float | None = None
     power: float = POWER
     alpha: float = ALPHA
     measure: str = "ir_score"
@@ -40,6 +42,18 @@ class Asked:
     comparisons: int | None = None
     topics: int | None = None
     confidence: float = CONFIDENCE
+    equivalent: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.difference is None) == (self.equivalent is None):
+            raise ConfigError("a plan takes a difference or a margin of equivalence, and not both")
+        if self.equivalent is not None:
+            require_number("equivalent", self.equivalent, 0, 1, above=True)
+
+    @property
+    def margin(self) -> float:
+        """The difference, or the margin."""
+        return self.equivalent if self.difference is None else self.difference  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -89,20 +103,24 @@ def plan(sweep: Jobs, asked: Asked) -> Plan:
     systems = rows["system"].nunique()
     pairs_of_pilot = systems * (systems - 1) // 2
     comparisons = pairs_of_pilot if asked.comparisons is None else asked.comparisons
-    if asked.correction == "none":
+    equal = asked.equivalent is not None
+    if asked.correction == "none" or equal:
         if asked.comparisons is not None:
-            raise ConfigError("--comparisons: only with --correction holm, which divides alpha by them")
+            raise ConfigError(
+                "--comparisons: only with --correction holm of a --difference, which divides alpha by them"
+            )
         comparisons = 1
     seed = int(sweep.records[0]["seed"])
     pairs = plan_topics(
         rows,
         asked.measure,
-        asked.difference,
+        asked.margin,
         asked.power,
         asked.alpha,
         comparisons=comparisons if pairs_of_pilot else 1,
         confidence=asked.confidence,
         answers=sweep.answer_measures,
+        equal=equal,
     )
     labels = plan_labels(
         rows,
@@ -139,13 +157,14 @@ def plan_text(plan: Plan, sweep: Jobs) -> str:
     elif plan.cannot_tell:
         lines.append(f"{plan.cannot_tell} So this pilot gives no number of topics.")
     else:
-        share = a.measure in ("correct", "hallucination")
+        equal = a.equivalent is not None
+        share = a.measure in ("correct", "hallucination") and not equal
         spread = "one of both only" if share else "SD of difference"
         each = f"{a.alpha:.3g}" + (f" / {plan.comparisons}" if plan.comparisons > 1 else "")
-        lines.append(
-            f"\nTopics to see a difference of {a.difference:g} in {_name(a.measure, sweep)} with power {a.power:g} "
-            f"(two-sided test at {each})"
-        )
+        name = _name(a.measure, sweep)
+        goal = f"show that systems do not differ by {a.margin:g}" if equal else f"see a difference of {a.margin:g}"
+        tests = "two one-sided tests" if equal else "two-sided test"
+        lines.append(f"\nTopics to {goal} in {name} with power {a.power:g} ({tests} at {each})")
         rows = [("", "pair", spread, "topics", sure)]
         count = len(plan.pairs)
         chosen = [("median", count // 2), ("worst", count - 1)]

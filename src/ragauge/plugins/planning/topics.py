@@ -64,6 +64,17 @@ def topics_for_shares(discordant: float, difference: float, power: float = POWER
     return float(high)
 
 
+def topics_for_equivalence(sd: float, margin: float, power: float = POWER, alpha: float = ALPHA) -> float:
+    """Topics on which two one-sided tests at alpha show two systems without a difference equal within the margin.
+
+    `sd` is the standard deviation of the topics' differences. n = (z_a + z_b)^2 sd^2 / margin^2 + z_a^2 / 2 with the
+    normal quantiles of 1 - alpha and of (1 + power) / 2 (Phillips 1990).
+    """
+    check_power(power, alpha)
+    z_a, z_b = quantiles((1 + power) / 2, 2 * alpha)
+    return float(math.ceil(((z_a + z_b) * sd / margin) ** 2 + z_a**2 / 2))
+
+
 def sd_upper(values: np.ndarray, confidence: float = CONFIDENCE, bounded: bool = True) -> float:
     """An upper confidence limit of the standard deviation that `values` are drawn from.
 
@@ -102,6 +113,7 @@ def plan_topics(
     comparisons: int | None = None,
     confidence: float = CONFIDENCE,
     answers: Sequence[AnswerMeasureInfo] = (),
+    equal: bool = False,
 ) -> pd.DataFrame:
     """How many topics each pair of systems of a pilot needs for a difference, the fewest first.
 
@@ -111,6 +123,8 @@ def plan_topics(
     spread_upper: its upper limit (`sd_upper`, `share_upper`). topics and topics_upper: the number from the one and from
     the other, inf where no number is enough. A pilot whose differences are all equal does not tell the spread: topics
     is NaN, and topics_upper what is enough all the same. Each test is at alpha / comparisons (by default all pairs).
+    With `equal` the difference is the margin within which a pair without a difference is to be shown equal
+    (`topics_for_equivalence`), and spread is a standard deviation for every measure.
     Where the pilot has clusters, every measure is planned for the sign-flip test over clusters like its own; spread is
     then what an independent topic would have. Raises ConfigError for values out of range, and for a measure that the
     pilot does not have; DataError where a pair has fewer than two topics or clusters.
@@ -136,15 +150,14 @@ def plan_topics(
         if len(values) < 2:
             what = "topic(s)" if clusters is None else "cluster(s)"
             raise DataError(f"pilot: {len(values)} {what} of {a} and {b}; a variance takes at least 2")
-        if measure in OF_CLASSES and clusters is None:
+        if measure in OF_CLASSES and clusters is None and not equal:
             hits = math.ceil(float((values**2).sum()) - 1e-9)
             spread, upper = hits / len(values), share_upper(hits, len(values), confidence)
             topics = [topics_for_shares(psi, difference, power, each) for psi in (spread, upper)]
         else:
             spread, upper = float(values.std(ddof=1)), sd_upper(values, confidence, unit != "score")
-            topics = [
-                per * topics_for_mean(sd, difference, power, each) if sd == sd else math.nan for sd in (spread, upper)
-            ]
+            needed = topics_for_equivalence if equal else topics_for_mean
+            topics = [per * needed(sd, difference, power, each) if sd == sd else math.nan for sd in (spread, upper)]
             spread, upper = spread * math.sqrt(per), upper * math.sqrt(per)
             topics = [math.ceil(n) if math.isfinite(n) else n for n in topics]
         if spread < 1e-9:

@@ -1,0 +1,89 @@
+"""Which runs are no better and no worse than the baseline by more than a margin: two one-sided tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ragauge.compare._metrics import ALPHA, title_of
+from ragauge.compare._pairs import MEASURES, less_base
+from ragauge.contract.finding import Cell, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
+from ragauge.contract.jobs import Compared
+from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.estimate import compare_pairs
+
+EQUIVALENT, FURTHER, OPEN = "equivalent", "further apart", "not shown"
+_ENDS = {"shown": "", "lo": "_lo", "hi": "_hi"}
+_HEADS = "run | <measure | topics | difference, 90 % interval | <shown"
+
+
+def equivalence_frame(
+    outcomes: pd.DataFrame, base: str, margin: float, seed: int, answers: Sequence[AnswerMeasureInfo] = ()
+) -> pd.DataFrame:
+    """Differences [run_id, measure, difference, lo, hi, n, shown] of the runs less the baseline, with 90 % intervals.
+
+    shown is EQUIVALENT where the whole interval is within the margin, FURTHER where the whole interval is beyond it,
+    else OPEN. The interval within the margin is the same as two one-sided tests at 5 % (Schuirmann 1987). Measures that
+    are not in [0, 1] are left out, since one margin serves all. No correction for many runs.
+    """
+    within_1 = [info for info in answers if info.unit in ("share", "ratio")]
+    every = compare_pairs(outcomes, "run_id", seed, 1 - 2 * ALPHA, within_1)
+    with_base = every["a"].eq(base) | every["b"].eq(base)
+    rows = less_base(every[with_base], base, outcomes)
+    rows = rows.assign(shown=OPEN)
+    rows.loc[(rows["lo"] > -margin) & (rows["hi"] < margin), "shown"] = EQUIVALENT
+    rows.loc[(rows["lo"] > margin) | (rows["hi"] < -margin), "shown"] = FURTHER
+    return rows[["run_id", "measure", "difference", "lo", "hi", "n", "shown"]]
+
+
+@dataclass(frozen=True)
+class Equivalences:
+    """table: that of `equivalence_frame` with this margin."""
+
+    margin: float
+    table: pd.DataFrame
+
+
+class Equivalence(ComparisonFinding):
+    """Which runs are equivalent to the baseline, where a margin is given."""
+
+    name = "equivalence"
+
+    def compute(self, runs: Compared, found: Founds) -> Found | None:
+        """`Equivalences`, and for a row per run `equivalence_<measure>` with `_lo` and `_hi` at 90 %."""
+        if runs.equivalent is None:
+            return None
+        table = equivalence_frame(runs.outcomes, runs.baseline, runs.equivalent, runs.seed, runs.answer_measures)
+        wide = pd.DataFrame({"run_id": runs.outcomes["run_id"].unique()})
+        for measure in dict.fromkeys(table["measure"]):
+            of = table.loc[table["measure"] == measure, ["run_id", *_ENDS]]
+            of = of.rename(columns={column: f"equivalence_{measure}{end}" for column, end in _ENDS.items()})
+            wide = wide.merge(of, on="run_id", how="left", validate="one_to_one")
+        return Found(Equivalences(runs.equivalent, table), tables={"runs": wide})
+
+    def show(self, runs: Compared, value: Equivalences, found: Founds) -> Shown:
+        """A row per run and measure that is shown, and what the words mean."""
+        answers = {info.name: info for info in runs.answer_measures}
+        rows: list[list[Cell]] = [
+            [
+                runs.names[row["run_id"]],
+                MEASURES.get(row["measure"]) or title_of(row["measure"], answers),
+                Num(row["n"], "whole"),
+                Num(row["difference"], "signed", row["lo"], row["hi"]),
+                row["shown"],
+            ]
+            for row in value.table.to_dict("records")
+            if row["measure"] in MEASURES or row["measure"] in runs.metrics
+        ]
+        if not rows:
+            return Shown()
+        base = runs.names[runs.baseline]
+        heading = f"Equivalent to {base} within {value.margin:g}"
+        meaning = (
+            f"Equivalent: no worse and no better than {base} by more than {value.margin:g}, by two one-sided tests at "
+            f"{ALPHA}, each run and measure by itself. Not shown: the 90 % interval lies neither within the margin nor "
+            "beyond it; more topics may tell (ragauge plan --equivalent)."
+        )
+        return Shown([Section(heading, [Grid(heading, _HEADS, rows)])], notes=[meaning])

@@ -1,0 +1,69 @@
+"""Which runs are equivalent to the baseline within a margin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from ragauge.compare._equivalence import EQUIVALENT, FURTHER, OPEN, Equivalence, equivalence_frame
+from ragauge.contract.jobs import Compared
+from ragauge.contract.protocols import AnswerMeasureInfo
+
+
+def outcomes(differences: dict[str, np.ndarray], labels: int | None = None) -> pd.DataFrame:
+    """Runs whose IR scores lie so far above those of the run `base`, all 0.5."""
+    frames = []
+    for run_id, d in {"base": np.zeros(len(next(iter(differences.values())))), **differences}.items():
+        frame = pd.DataFrame({"run_id": run_id, "qid": [f"q{i}" for i in range(len(d))], "ir_score": 0.5 + d})
+        frames.append(frame.assign(label=pd.array([labels] * len(d), dtype="Int8"), seconds=1.0 + d))
+    return pd.concat(frames, ignore_index=True)
+
+
+def test_an_interval_within_the_margin_is_equivalent_and_one_beyond_it_further_apart() -> None:
+    noise = np.tile([0.01, -0.01], 200)
+    rows = outcomes({"near": noise, "far": noise + 0.2, "edge": noise + 0.03, "lower": noise - 0.2})
+    found = equivalence_frame(rows, "base", 0.03, 0).set_index("run_id")
+    assert found["shown"].to_dict() == {"near": EQUIVALENT, "far": FURTHER, "edge": OPEN, "lower": FURTHER}
+    assert found.loc["far", "difference"] == pytest.approx(0.2)
+    assert found.loc["lower", "hi"] < -0.03
+    # The other way round is the same.
+    turned = equivalence_frame(rows[rows["run_id"].isin(["base", "far"])], "far", 0.03, 0).iloc[0]
+    assert (turned["shown"], turned["lo"]) == (FURTHER, pytest.approx(-found.loc["far", "hi"]))
+
+
+def test_the_intervals_are_those_of_two_one_sided_t_tests_but_for_the_added_topic() -> None:
+    d = np.random.default_rng(1).normal(0.01, 0.1, 2000)
+    (row,) = equivalence_frame(outcomes({"other": d}), "base", 0.03, 0).to_dict("records")
+    assert stats.ttest_1samp(d, -0.03, alternative="greater").pvalue < 0.05
+    assert stats.ttest_1samp(d, 0.03, alternative="less").pvalue < 0.05
+    assert row["shown"] == EQUIVALENT
+    reach = stats.t.ppf(0.95, 1999) * d.std(ddof=1) / np.sqrt(2000)
+    assert (row["lo"], row["hi"]) == pytest.approx((d.mean() - reach, d.mean() + reach), abs=2e-4)
+
+
+def test_right_answers_are_compared_and_measures_beyond_1_are_not() -> None:
+    rows = outcomes({"other": np.zeros(400)}, labels=5)
+    seconds = AnswerMeasureInfo("seconds", "seconds", "lower", "score")
+    found = equivalence_frame(rows, "base", 0.03, 0, [seconds])
+    assert set(found["measure"]) == {"ir_score", "correct", "hallucination"}
+    assert (found["shown"] == EQUIVALENT).all()
+    few = equivalence_frame(outcomes({"other": np.zeros(20)}, labels=5), "base", 0.03, 0)
+    assert set(few["shown"]) == {OPEN}  # 20 equal topics do not show that others are
+
+
+def test_without_a_margin_nothing_is_found_and_with_one_a_row_per_run_and_measure_is_shown() -> None:
+    rows = outcomes({"other": np.zeros(400)}, labels=5)
+    about = (rows, {"base": "bm25", "other": "sim"}, "base", [], 100, 10, 0)
+    assert Equivalence().compute(Compared(*about), {}) is None
+    runs = Compared(*about, equivalent=0.03)
+    found = Equivalence().compute(runs, {})
+    assert found is not None
+    assert found.tables["runs"].set_index("run_id").loc["other", "equivalence_correct"] == EQUIVALENT
+    (section,) = Equivalence().show(runs, found.value, {}).sections
+    (grid,) = section.blocks
+    assert section.heading == "Equivalent to bm25 within 0.03"
+    assert [(row[0], row[1], row[4]) for row in grid.rows] == [
+        ("sim", "IR score", EQUIVALENT), ("sim", "right", EQUIVALENT), ("sim", "hallucination", EQUIVALENT),
+    ]  # fmt: skip
