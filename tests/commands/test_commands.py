@@ -125,18 +125,21 @@ def test_compare_passes_on_what_is_given(compared: dict[str, Any], capsys: Captu
     # There is no terminal.
     monkeypatch.setattr(compare.shutil, "get_terminal_size", lambda size=(80, 24): os.terminal_size(size))
     given = ["r1", "r2", "--baseline", "b", "--n-tokens", "300", "--metrics", "m", "--all", "--topics", "3",
-             "--bootstrap", "0", "--seed", "7", "--across-datasets", "--slices", "--tracking-uri", "u"]  # fmt: skip
+             "--bootstrap", "0", "--seed", "7", "--across-datasets", "--slices", "--equivalent", "0.1",
+             "--tracking-uri", "u"]  # fmt: skip
     assert compare.main(given) == 0
     assert capsys.readouterr().out == "text ä\n"
     assert compared == {
         "runs": ["r1", "r2"], "uri": "u", "n_tokens": 300, "baseline": "b", "n_boot": 0, "seed": 7,
-        "across_datasets": True, "slices": True, "family": None, "text": ("found", ("m", True), 3, 200),
+        "across_datasets": True, "slices": True, "family": None, "equivalent": 0.1,
+        "text": ("found", ("m", True), 3, 200),
     }  # fmt: skip
     compared.clear()
     assert compare.main(["r1"]) == 0
     assert compared == {
         "runs": ["r1"], "uri": None, "n_tokens": None, "baseline": None, "n_boot": None, "seed": None,
-        "across_datasets": False, "slices": False, "family": None, "text": ("found", (None, False), 10, 200),
+        "across_datasets": False, "slices": False, "family": None, "equivalent": None,
+        "text": ("found", (None, False), 10, 200),
     }  # fmt: skip
 
 
