@@ -13,7 +13,7 @@ from ragauge.compare._order import comparison_findings
 from ragauge.compare._settings import common_settings, differing, heading_of, run_table
 from ragauge.compare._sources import Found, check_alike, check_same_topics, limits_of, read_outcomes
 from ragauge.contract.answer_measures import from_tags, in_order
-from ragauge.contract.checks import is_number, require
+from ragauge.contract.checks import require_fraction
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.families import Families
 from ragauge.contract.finding import Shown
@@ -86,8 +86,7 @@ def compare(
     question and truth.
     """
     if equivalent is not None:
-        ok = is_number(equivalent) and 0 < equivalent < 1
-        require("equivalent", equivalent, ok, "numbers above 0 and below 1")
+        require_fraction("equivalent", equivalent)
     found = _alike(sources, uri, across_datasets)
     runs = found.runs
     params = differing(runs)

@@ -46,6 +46,12 @@ def require_number(
     require(key, value, ok or (value is None and null is not None), allowed)
 
 
+def require_fraction(key: str, value: object) -> None:
+    """Raises ConfigError unless the value is a number above 0 and below 1."""
+    ok = is_number(value) and 0 < value < 1  # type: ignore[operator]
+    require(key, value, ok, "numbers above 0 and below 1")
+
+
 def require_choice(key: str, value: object, choices: Iterable[str], note: str = "") -> None:
     """Raises ConfigError unless the value is one of the choices; `note` follows them in the message."""
     choices = tuple(choices)

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.checks import is_number, require, require_number
+from ragauge.contract.checks import is_number, require, require_fraction, require_number
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL
 from ragauge.estimate.outcomes import asked, by_cluster, clusters_by_topic
@@ -27,7 +27,7 @@ _ROOM = 0.005  # between a mean and 0 or 1 within which no difference can show
 
 def check_power(power: object, alpha: object) -> None:
     """ConfigError unless 0 < alpha < power < 1."""
-    require("alpha", alpha, is_number(alpha) and 0 < alpha < 1, "numbers above 0 and below 1")  # type: ignore[operator]
+    require_fraction("alpha", alpha)
     ok = is_number(power) and alpha < power < 1  # type: ignore[operator]
     require("power", power, ok, f"numbers above alpha ({alpha:g}) and below 1")
 

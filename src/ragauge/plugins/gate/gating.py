@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.checks import is_number, require, require_number
+from ragauge.contract.checks import is_number, require, require_fraction, require_number
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate._powered import difference_statistics, powered_means
@@ -108,7 +108,7 @@ def paired_difference(
     class shares are compared by the prediction-powered difference. ConfigError for a tolerance or alpha out of range
     and for a metric without values per topic; DataError where fewer than two topics have a value in both.
     """
-    require("alpha", alpha, is_number(alpha) and 0 < alpha < 1, "numbers above 0 and below 1")
+    require_fraction("alpha", alpha)
     check_tolerance(metric, tolerance, answers)
     rows = frame[frame[group].isin([new, base])]
     higher = metric not in _LOWER and all(i.direction == "higher" for i in answers if i.name == metric)

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.checks import is_number, require, require_count
+from ragauge.contract.checks import require_count, require_fraction
 from ragauge.contract.errors import DataError
 from ragauge.estimate.intervals import LEVEL, cluster_variance, wilson_interval
 from ragauge.estimate.outcomes import RIGHT, asked, clusters_by_topic, labels_of
 from ragauge.estimate.ppi import cross_fit
-from ragauge.plugins.planning.topics import CONFIDENCE, check_confidence
+from ragauge.plugins.planning.topics import CONFIDENCE
 
 
 def ppi_variance(share: float, correlation: float, ratio: float, n: int, n_topics: int) -> float:
@@ -131,8 +131,8 @@ def plan_labels(
     has no verdict. Raises ConfigError for values out of range, DataError for a system with fewer than two judged
     topics.
     """
-    require("width", width, is_number(width) and 0 < width < 1, "numbers above 0 and below 1")
-    check_confidence(confidence)
+    require_fraction("width", width)
+    require_fraction("confidence", confidence)
     if n_topics is not None:
         require_count("topics", n_topics, 2)
     rows: list[tuple[object, ...]] = []

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.checks import is_number, require, require_count
+from ragauge.contract.checks import require, require_count, require_fraction
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.outcomes import clusters_by_topic
@@ -28,12 +28,6 @@ from ragauge.estimate.plan import (
 
 CONFIDENCE = 0.8
 _MOST = 10_000_000  # topics that are looked for
-
-
-def check_confidence(confidence: object) -> None:
-    """ConfigError unless the confidence is above 0 and below 1."""
-    ok = is_number(confidence) and 0 < confidence < 1  # type: ignore[operator]
-    require("confidence", confidence, ok, "numbers above 0 and below 1")
 
 
 def topics_for_shares(discordant: float, difference: float, power: float = POWER, alpha: float = ALPHA) -> float:
@@ -132,7 +126,7 @@ def plan_topics(
     unit: Unit = next((info.unit for info in answers if info.name == measure), "share")
     check_power(power, alpha)
     check_difference(difference, unit)
-    check_confidence(confidence)
+    require_fraction("confidence", confidence)
     tables = topic_tables(frame, group, answers)
     require("measure", measure, measure in tables, (", ".join(tables) or "none") + " in this pilot")
     couples = list(combinations(tables[measure].columns, 2))
