@@ -53,6 +53,12 @@ def test_right_answers_are_compared_and_measures_beyond_1_are_not() -> None:
     assert set(few["shown"]) == {OPEN}  # 20 equal topics do not show that others are
 
 
+def test_a_run_without_verdicts_is_not_equivalent_in_right_answers_to_one_that_is_never_right() -> None:
+    wrong, unjudged = outcomes({"other": np.zeros(400)}, labels=4), outcomes({"other": np.zeros(400)})
+    rows = pd.concat([wrong[wrong["run_id"] == "base"], unjudged[unjudged["run_id"] == "other"]], ignore_index=True)
+    assert equivalence_frame(rows, "base", 0.03, 0)["measure"].tolist() == ["ir_score"]
+
+
 def test_without_a_margin_nothing_is_found_and_with_one_a_row_per_run_and_measure_is_shown() -> None:
     rows = outcomes({"other": np.zeros(400)}, labels=5)
     about = (rows, {"base": "bm25", "other": "sim"}, "base", [], 100, 10, 0)

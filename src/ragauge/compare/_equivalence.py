@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ragauge.compare._metrics import ALPHA, title_of
-from ragauge.compare._pairs import MEASURES, less_base
+from ragauge.compare._metrics import ALPHA
+from ragauge.compare._pairs import by_run, known_pairs, less_base, shown_titles
 from ragauge.contract.finding import Cell, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
 from ragauge.contract.jobs import Compared
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate import compare_pairs
 
 EQUIVALENT, FURTHER, OPEN = "equivalent", "further apart", "not shown"
-_ENDS = {"shown": "", "lo": "_lo", "hi": "_hi"}
 _HEADS = "run | <measure | topics | difference, 90 % interval | <shown"
 
 
@@ -29,7 +27,7 @@ def equivalence_frame(
     are not in [0, 1] are left out, since one margin serves all. No correction for many runs.
     """
     within_1 = [info for info in answers if info.unit in ("share", "ratio")]
-    every = compare_pairs(outcomes, "run_id", seed, 1 - 2 * ALPHA, within_1)
+    every = known_pairs(outcomes, seed, within_1, 1 - 2 * ALPHA)
     with_base = every["a"].eq(base) | every["b"].eq(base)
     rows = less_base(every[with_base], base, outcomes)
     rows = rows.assign(shown=OPEN)
@@ -56,26 +54,22 @@ class Equivalence(ComparisonFinding):
         if runs.equivalent is None:
             return None
         table = equivalence_frame(runs.outcomes, runs.baseline, runs.equivalent, runs.seed, runs.answer_measures)
-        wide = pd.DataFrame({"run_id": runs.outcomes["run_id"].unique()})
-        for measure in dict.fromkeys(table["measure"]):
-            of = table.loc[table["measure"] == measure, ["run_id", *_ENDS]]
-            of = of.rename(columns={column: f"equivalence_{measure}{end}" for column, end in _ENDS.items()})
-            wide = wide.merge(of, on="run_id", how="left", validate="one_to_one")
+        wide = by_run(runs.outcomes, table, "equivalence", {"shown": "", "lo": "_lo", "hi": "_hi"})
         return Found(Equivalences(runs.equivalent, table), tables={"runs": wide})
 
     def show(self, runs: Compared, value: Equivalences, found: Founds) -> Shown:
         """A row per run and measure that is shown, and what the words mean."""
-        answers = {info.name: info for info in runs.answer_measures}
+        titles = shown_titles(runs, value.table["measure"])
         rows: list[list[Cell]] = [
             [
                 runs.names[row["run_id"]],
-                MEASURES.get(row["measure"]) or title_of(row["measure"], answers),
+                titles[row["measure"]],
                 Num(row["n"], "whole"),
                 Num(row["difference"], "signed", row["lo"], row["hi"]),
                 row["shown"],
             ]
             for row in value.table.to_dict("records")
-            if row["measure"] in MEASURES or row["measure"] in runs.metrics
+            if row["measure"] in titles
         ]
         if not rows:
             return Shown()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,13 @@ from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs
 from ragauge.estimate.clusters import clustered_text, clusterings
 from ragauge.estimate.human import human_pairs
+from ragauge.estimate.intervals import LEVEL
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.pairs import holm
 
 HEADLINE = "headline"  # the section of IR score, right answers and hallucinations
 ALL = "all measures"
-MEASURES = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}  # of the headline
+_MEASURES = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}  # of the headline
 _OF_PEOPLE = "run | <measure | topics | by the judge | as people would judge | p | p, Holm"
 
 
@@ -43,10 +44,7 @@ def pair_frame(
     difference in the headline. With "measure" each measure is a family, with "all" there is one, ALL. A baseline that
     was chosen for its score has every pair counted, since each might have come out as the one to be shown.
     """
-    every = compare_pairs(outcomes, "run_id", seed, answers=answers)
-    judged = outcomes.loc[outcomes["label"].notna(), "run_id"].unique()
-    of_verdicts = every["measure"].isin(["correct", "hallucination", "truthfulness"])
-    every = every[~of_verdicts | (every["a"].isin(judged) & every["b"].isin(judged))]
+    every = known_pairs(outcomes, seed, answers)
     with_base = every["a"].eq(base) | every["b"].eq(base)
     counted = (every if best_of_all else every[with_base]).dropna(subset=["p"])
     sections = {info.name: info.section for info in answers}
@@ -56,6 +54,16 @@ def pair_frame(
     shown = less_base(every[with_base].assign(p_holm=p_holm), base, outcomes)
     columns = ["run_id", "measure", "difference", "lo", "hi", "p", "p_holm", "n"]
     return shown[columns], {str(name): int(n) for name, n in families.value_counts(sort=False).items()}
+
+
+def known_pairs(
+    outcomes: pd.DataFrame, seed: int, answers: Sequence[AnswerMeasureInfo], level: float = LEVEL
+) -> pd.DataFrame:
+    """`compare_pairs` of the runs, without the pairs by verdicts of a run that has none: it would look never right."""
+    every = compare_pairs(outcomes, "run_id", seed, level, answers)
+    judged = outcomes.loc[outcomes["label"].notna(), "run_id"].unique()
+    of_verdicts = every["measure"].isin(["correct", "hallucination", "truthfulness"])
+    return every[~of_verdicts | (every["a"].isin(judged) & every["b"].isin(judged))]
 
 
 def less_base(pairs: pd.DataFrame, base: str, outcomes: pd.DataFrame) -> pd.DataFrame:
@@ -68,6 +76,23 @@ def less_base(pairs: pd.DataFrame, base: str, outcomes: pd.DataFrame) -> pd.Data
         pairs.loc[turned, column] = 0.0 - pairs.loc[turned, column]
     order = {run_id: i for i, run_id in enumerate(outcomes["run_id"].unique())}
     return pairs.sort_values("run_id", key=lambda ids: ids.map(order), kind="stable", ignore_index=True)
+
+
+def by_run(outcomes: pd.DataFrame, table: pd.DataFrame, name: str, ends: Mapping[str, str]) -> pd.DataFrame:
+    """A row per run: the columns of a table [run_id, measure, ...] as `<name>_<measure><end>`, an end for each."""
+    wide = pd.DataFrame({"run_id": outcomes["run_id"].unique()})
+    for measure in dict.fromkeys(table["measure"]):
+        of = table.loc[table["measure"] == measure, ["run_id", *ends]]
+        of = of.rename(columns={column: f"{name}_{measure}{end}" for column, end in ends.items()})
+        wide = wide.merge(of, on="run_id", how="left", validate="one_to_one")
+    return wide
+
+
+def shown_titles(runs: Compared, measures: Iterable[str]) -> dict[str, str]:
+    """The titles of those of the measures that are shown: the headline's, and the answer measures among the metrics."""
+    answers = {info.name: info for info in runs.answer_measures}
+    shown = [m for m in dict.fromkeys(measures) if m in _MEASURES or m in runs.metrics]
+    return {m: _MEASURES.get(m) or title_of(m, answers) for m in shown}
 
 
 @dataclass(frozen=True)
@@ -90,12 +115,8 @@ class PairedDifferences(ComparisonFinding):
         table, n_tests = pair_frame(
             runs.outcomes, runs.baseline, runs.seed, runs.answer_measures, runs.baseline_chosen, runs.families.family
         )
-        wide = pd.DataFrame({"run_id": runs.outcomes["run_id"].unique()})
         ends = {"difference": "", "lo": "_lo", "hi": "_hi", "p": "_p", "p_holm": "_p_holm", "n": "_topics"}
-        for measure in dict.fromkeys(table["measure"]):
-            of = table[table["measure"] == measure].drop(columns="measure").astype({"n": "Int64"})
-            of = of.rename(columns={name: f"difference_{measure}{end}" for name, end in ends.items()})
-            wide = wide.merge(of, on="run_id", how="left", validate="one_to_one")
+        wide = by_run(runs.outcomes, table.astype({"n": "Int64"}), "difference", ends)
         return Found(Pairs(table, n_tests), tables={"runs": wide})
 
     def show(self, runs: Compared, value: Pairs, found: Founds) -> Shown:
@@ -122,12 +143,12 @@ class PairedDifferences(ComparisonFinding):
 def _headline(runs: Compared, pairs: pd.DataFrame) -> list[Section]:
     """The differences in IR score, right answers and hallucinations."""
     by_run = {(row["run_id"], row["measure"]): row for row in pairs.to_dict("records")}
-    shown = [measure for measure in MEASURES if (pairs["measure"] == measure).any()]
+    shown = [measure for measure in _MEASURES if (pairs["measure"] == measure).any()]
     if not shown:
         return []
     heads: list[Col | str] = ["run"]
     for measure in shown:
-        heads += ["topics", f"{MEASURES[measure]}, difference", "p", "p, Holm"]
+        heads += ["topics", f"{_MEASURES[measure]}, difference", "p", "p, Holm"]
     rows: list[list[Cell]] = []
     for run_id in dict.fromkeys(pairs["run_id"]):
         cells: list[Cell] = [runs.names[run_id]]
@@ -156,9 +177,7 @@ def _about_tests(runs: Compared, value: Pairs, shown: Mapping[str, object]) -> l
         tests = "a permutation test that flips the signs of whole clusters" if clustered else tests
         if "judged" in runs.outcomes and not runs.outcomes["judged"].all():
             tests += " (of a sample of judged topics the t test of the prediction-powered difference)"
-    answers = {info.name: info for info in runs.answer_measures}
-    titles = {m: MEASURES.get(m) or title_of(m, answers) for m in dict.fromkeys(value.table["measure"])
-              if m in MEASURES or m in runs.metrics}  # fmt: skip
+    titles = shown_titles(runs, value.table["measure"])
     family = runs.families.family
     main = ALL if family == "all" else HEADLINE
     names = {name: titles.get(name, name) for name in value.n_tests if name in titles or name in shown}
@@ -223,6 +242,6 @@ class AsPeopleJudge(ComparisonFinding):
         for row in value.to_dict("records"):
             topics, *tested = _difference(row)
             by_judge = Num(row["judge_difference"], "signed")
-            rows.append([runs.names[row["run_id"]], MEASURES[row["measure"]], topics, by_judge, *tested])
+            rows.append([runs.names[row["run_id"]], _MEASURES[row["measure"]], topics, by_judge, *tested])
         heading = f"{runs.pairs_heading}, as people would judge (verdicts corrected by labels)"
         return Shown([Section(heading, [Grid(heading, _OF_PEOPLE, rows)])] if rows else [])
