@@ -44,7 +44,7 @@ class Foresees(Finding):
     """How well each measure foresees which answers are right."""
 
     name = "foresight"
-    after = "transfer"
+    after = "predicted"
     metrics = ("foresight_{auc_right,auc_lack,spearman,kendall}/*",)
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
