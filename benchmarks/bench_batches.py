@@ -19,10 +19,10 @@ from pathlib import Path
 # Behind this folder, whose kills.py it is that is meant.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
 
-from batch_server import BatchServer  # noqa: E402
-from kills import PRICE as USD  # noqa: E402
-from kills import in_ledger, outcomes, reply, runs_left_open  # noqa: E402
-from processes import Command, clean_environment  # noqa: E402
+from batch_server import BatchServer
+from kills import PRICE as USD
+from kills import in_ledger, outcomes, reply, runs_left_open
+from processes import Command, clean_environment
 
 KILLS_A_ROUND = 8
 SECONDS = 0.5  # that a batch takes

@@ -31,7 +31,7 @@ BOUND = ((len("question number 0") + 64) * 1.0 + 100 * 2.0) / 2e6
 
 def model(server: ChatServer, **more: Any) -> ChatLLM:
     chat = {"_target_": "langchain_openai.ChatOpenAI", "model": "m", "base_url": f"{server.url}/v1", "max_tokens": 100}
-    given = {"submit": "batch", "submit_poll": 0.01, "timeout": 0.3, "backoff": 0.01, "retries": 2, "price": PRICE,
+    given = {"submit": "batch", "submit_poll": 0.01, "timeout": 30.0, "backoff": 0.01, "retries": 2, "price": PRICE,
              "api_key_env": "BATCH_TEST_KEY", "budget": "b", **more}  # fmt: skip
     return ChatLLM(chat, **given)
 
@@ -135,7 +135,7 @@ def test_a_kill_at_any_step_sends_nothing_twice_and_loses_nothing(
 
     monkeypatch.setattr(table, "AT_ONCE", 4)  # seven requests are two parts
     with BatchServer() as server:
-        llm = model(server)
+        llm = model(server, timeout=0.7, retries=9)
         with monkeypatch.context() as patched:
             patched.setattr(place, name, dies)
             killed = False
@@ -156,7 +156,7 @@ def test_an_answer_that_is_lost_makes_no_second_batch(store: Store, step: str) -
         server.lose[step] = 1
         if step == "list":
             server.lose["create"] = 1
-        llm = model(server, timeout=5.0)
+        llm = model(server)
         assert texts(llm, store) == replies()
     assert server.steps["create"] == 1
     assert llm.spent(store) == pytest.approx(server.charged)
@@ -165,12 +165,13 @@ def test_an_answer_that_is_lost_makes_no_second_batch(store: Store, step: str) -
 def test_a_creation_that_failed_unheard_is_made_again_once_it_is_not_listed(store: Store) -> None:
     with BatchServer() as server:
         server.refuse["create"] = [500]
-        assert texts(model(server), store) == replies()
+        llm = model(server, timeout=0.7)
+        assert texts(llm, store) == replies()
         server.refuse = {"create": [429], "upload": [503]}
-        assert texts(model(server), store, ["another"]) == replies(["another"])
+        assert texts(llm, store, ["another"]) == replies(["another"])
         server.refuse = {"create": [500] * 3}
         with pytest.raises(MissingError, match="3 creations of a batch got no answer"):
-            texts(model(server), store, ["last"])
+            texts(llm, store, ["last"])
     assert server.steps["create"] == 2 + 2 + 3
     assert set(server.submitted.values()) == {1}
 
