@@ -5,7 +5,6 @@ from __future__ import annotations
 from ragauge.contract.finding import Finding
 from ragauge.findings.answers import Answers
 from ragauge.findings.asked_again import AskedAgain
-from ragauge.findings.budgets import OverBudgets
 from ragauge.findings.classes import Classes, Sample
 from ragauge.findings.clusters import Clusters
 from ragauge.findings.conclusion import Conclusion
@@ -20,14 +19,12 @@ from ragauge.findings.rankings import Rankings
 from ragauge.findings.slices import Slices
 from ragauge.findings.thresholds import NothingFitted, PredictorFound, ThresholdsFound, ZonesFound
 from ragauge.findings.topics import WorthReading
-from ragauge.findings.transfer import Transfers
 from ragauge.findings.what_ran import Unreadable, WhatRan
 
 OF_SWEEPS: tuple[type[Finding], ...] = (
     Leaderboard,
     Clusters,
     ScoreByN,
-    OverBudgets,
     Funnel,
     Rankings,
     Classes,
@@ -42,7 +39,6 @@ OF_SWEEPS: tuple[type[Finding], ...] = (
     ZonesFound,
     PredictorFound,
     PredictedShares,
-    Transfers,
     Cost,
     WorthReading,
     Unreadable,

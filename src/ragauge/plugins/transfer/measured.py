@@ -21,7 +21,7 @@ from ragauge.estimate.outcomes import (
     units_of,
 )
 from ragauge.estimate.predictor import row_weights
-from ragauge.estimate.refits import LeftOut, Options, predict_left_out
+from ragauge.plugins.transfer.refits import LeftOut, Options, predict_left_out
 
 _COLUMNS = ["group", "n_tokens", "class", "predicted", "judged", "difference", "lo", "hi", "n"]
 
