@@ -54,9 +54,14 @@ _SETTINGS_OF_FINDINGS: dict[str, tuple[str, str]] = {
 
 
 def check_settings(cfg: DictConfig) -> None:
-    """ConfigError for a setting that is read by a finding which is not installed."""
+    """ConfigError for a setting that a finding reads which is not installed, and for looks without a gate."""
     from omegaconf import OmegaConf
 
+    if (looks := OmegaConf.select(cfg, "judge.looks")) is not None and not cfg.gate:
+        raise ConfigError(
+            f"judge.looks={looks} stops once the gate is decided: give a rule about verdicts, such as "
+            "+gate.correct_share=0.6"
+        )
     for key, (name, group) in _SETTINGS_OF_FINDINGS.items():
         value = OmegaConf.select(cfg, key)
         if value and name not in {point.name for point in points_of(group)}:
