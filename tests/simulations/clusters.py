@@ -374,10 +374,12 @@ INTERVALS: dict[str, tuple[Trial, int]] = {
     "AUC of a measure": (auc, 120),
     "ablation, right answers": (ablated, 60),
     "band of a curve over four budgets": (curve, 60),
-    "log loss of the predictor": (loss("log_loss"), 120),
-    "Brier score of the predictor": (loss("brier"), 120),
+}
+REFITS: dict[str, tuple[Trial, int]] = {  # a predictor is fitted in every trial
+    "log loss of the predictor": (loss("log_loss"), 40),
+    "Brier score of the predictor": (loss("brier"), 40),
     "shares of retrievers left out, predicted less judged": (transferred(False), 40),
-    "mean absolute error of transfer": (transferred(True), 60),
+    "mean absolute error of transfer": (transferred(True), 40),
 }
 HELD: dict[str, tuple[Trial, int]] = {
     "of four equal systems the first is in the set of the best": (best, 120),
