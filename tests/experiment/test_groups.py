@@ -17,8 +17,7 @@ from ragauge.commands import compare
 from ragauge.commands.results import pool
 from ragauge.commands.results import report as report_command
 from ragauge.contract.errors import DataError
-from ragauge.estimate import asked, fit_thresholds
-from ragauge.estimate.transfer import leave_one_out
+from ragauge.estimate import fit_thresholds
 from ragauge.experiment.sweep.jobs import load
 from ragauge.findings.pooling import Pooled, pooled
 from ragauge.show.html import write_report
@@ -256,24 +255,6 @@ def test_settings_of_the_estimates_that_differ_are_said(tmp_path: Path) -> None:
 # --- across groups ----------------------------------------------------------------------------------
 
 
-def test_transfer_leaves_datasets_out_across_the_groups_of_the_same_means(tmp_path: Path) -> None:
-    jobs = [{"topics": d[0], "overrides": [f"dataset={d}", f"retriever={r}"], "noise": i}
-            for d in ("abc", "xyz") for i, r in enumerate(("bm25", "sim"))]  # fmt: skip
-    folder = write(tmp_path, *jobs, of_part("judge", "x" * 16, "dataset=abc", "judge=openai"))
-    groups = contents(load(folder))
-    assert [g.jobs.group for g in groups] == [
-        "dataset=abc, judge=lexical", "dataset=xyz, judge=lexical", "dataset=abc, judge=openai",
-    ]  # fmt: skip
-    rows = pd.concat([pd.read_parquet(folder / str(i) / "outcomes.parquet") for i in range(4)])
-    rows["qid"] = rows["dataset"] + "/" + rows["qid"]
-    expected = leave_one_out(asked(rows.reset_index(drop=True)), "dataset", n_boot=40, seed=0)
-    for group in groups[:2]:
-        assert set(group.value("transfer")) == {"retriever", "dataset"}
-        pd.testing.assert_frame_equal(group.value("transfer")["dataset"].table, expected.table)
-        assert "transfer_dataset" in group.page.figures
-    assert groups[2].value("transfer") is None
-
-
 def test_the_study_s_curves_stand_beside_hotpotqa_alone(tmp_path: Path) -> None:
     jobs = [{"topics": d[0], "overrides": [f"dataset={d}", "retriever=bm25"]} for d in ("sample", "hotpotqa")]
     shown = [
@@ -327,7 +308,7 @@ def test_every_group_has_a_run_under_the_usual_names_and_says_which(two_groups: 
     for logged in runs:
         group = logged.data.tags["group"]
         assert logged.info.run_name == f"sweep · {group} · 2 systems · 2 jobs"
-        assert {"threshold_h", "threshold_k", "transfer_mae"} <= set(logged.data.metrics)
+        assert {"threshold_h", "threshold_k"} <= set(logged.data.metrics)
         assert logged.data.metrics["jobs"] == 2
         assert f"The jobs of {group} alone" in logged.data.tags["mlflow.note.content"]
         jobs = reader.jobs(reader.run(logged.info.run_id))

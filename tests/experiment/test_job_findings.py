@@ -196,10 +196,12 @@ def test_findings_come_in_the_order_of_what_they_need() -> None:
 @pytest.mark.parametrize(
     ("config", "used"),
     [
-        (None, ["days", "seconds"]),
+        (None, ["a.b", "days", "seconds"]),
         ({}, []),
         ({"seconds": False, "dataset": {"_target_": "team.traces_of_others.Traces"}}, []),
         ({"answers": [{"f1": {"seconds": 20}}]}, ["seconds"]),
+        ({"a": {"b": 1}, "b": 1}, ["a.b"]),
+        ({"a": {"b": None}, "b": 1, "ca": {"b": 1}}, []),
         ({"dataset": {"_target_": "team.traces.dataset.Traces"}}, ["days"]),
     ],
 )
@@ -207,7 +209,8 @@ def test_findings_that_few_jobs_need_are_those_of_keys_and_components(
     config: dict[str, Any] | None, used: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = JobFinding.group_on_use
-    places = {"days": "team.traces.findings:Days", "seconds": "team.latency.finding:Seconds"}
+    places = {"days": "team.traces.findings:Days", "seconds": "team.latency.finding:Seconds",
+              "a.b": "team.other.finding:Other"}  # fmt: skip
     points = [EntryPoint(name, value, group) for name, value in places.items()]
     monkeypatch.setattr(loading, "entry_points", lambda group: points)
     assert [point.name for point in loading.points_used(group, config)] == used

@@ -38,9 +38,9 @@ NASTY = f'{SCRIPT}<img src="https://example.org/x.png" onerror="alert(2)"></styl
 FACT, OTHER = "The tower is 330 metres tall.", "It was finished in 1889."
 TOPICS = [f"q{i:02}" for i in range(24)]
 SYSTEMS, BUDGETS = ("bm25", "sim"), (100, 300)
-FIGURES = {"ir_score_by_n", "judge_shares", "sorted_scores", "reliability", "transfer_retriever"}
-if find_spec("ragauge.plugins.foresight"):
-    FIGURES.add("foresight")
+FIGURES = {"ir_score_by_n", "judge_shares", "sorted_scores", "reliability"}
+FIGURES |= {figure for name, figure in (("foresight", "foresight"), ("transfer", "transfer_retriever"))
+            if find_spec(f"ragauge.plugins.{name}")}  # fmt: skip
 
 
 def outcomes(system: str, n: int, judged: bool) -> pd.DataFrame:

@@ -37,13 +37,6 @@ def shares(*names: str) -> pd.DataFrame:
     return pd.DataFrame([[0.1, 0.05, 0.3, 0.2, 0.3, 0.05]] * len(names), index=list(names), columns=columns)
 
 
-def transfer_table() -> pd.DataFrame:
-    return pd.DataFrame(
-        [(f"retriever {g}", c, 0.2 + 0.01 * g, 0.2 + 0.02 * c) for g in range(5) for c in CLASS_COLOURS],
-        columns=["group", "class", "predicted", "judged"],
-    )
-
-
 def every_figure() -> dict[str, Figure]:
     curve = reliability_curve(RNG.random(300), RNG.random(300) > 0.5)
     return {
@@ -56,7 +49,6 @@ def every_figure() -> dict[str, Figure]:
         "sorted_scores": figures.sorted_scores(OUTCOMES, fit_thresholds(OUTCOMES, n_boot=0), "All systems"),
         "floor": figures.sorted_scores(OUTCOMES, fit_thresholds(OUTCOMES, n_boot=0), "A job", floor=0.1),
         "reliability": figures.reliability({"P(5, right)": curve}, "Out-of-fold reliability"),
-        "transfer": figures.transfer(transfer_table()),
     }
 
 
@@ -125,7 +117,6 @@ def test_names_are_no_formulas_and_are_not_hidden(tmp_path: Path) -> None:
         "<b>&",
     ]
     save(figures.judge_shares(shares(*names), "a"), tmp_path / "b.png")
-    save(figures.transfer(transfer_table().assign(group=names[0])), tmp_path / "c.png")
     assert (tmp_path / "figures" / "a.png").stat().st_size > 5000
 
 
@@ -188,7 +179,6 @@ def test_every_axis_says_what_it_measures_and_within_which_limits() -> None:
     told = {
         name: (axes.get_xlabel(), axes.get_ylabel(), axes.get_xlim(), axes.get_ylim()) for name, axes in drawn.items()
     }
-    top = 1.08 * 0.30  # of the largest share
     assert told["ir_score_by_n"][:2] == ("N, tokens of what was retrieved", "IR score, mean over topics")
     assert told["ir_score_by_n"][3] == (0, 1.02)
     assert told["ir_score_by_n"][2][0] == 0
@@ -197,12 +187,9 @@ def test_every_axis_says_what_it_measures_and_within_which_limits() -> None:
     assert told["sorted_scores"][1] == "IR score"
     assert told["sorted_scores"][2:] == (pytest.approx((-1.5, 202.5)), (-0.03, 1.03))
     assert told["reliability"] == ("predicted probability", "observed share", (-0.02, 1.02), (-0.02, 1.02))
-    assert told["transfer"][:2] == ("share that the judge found", "share predicted from the other groups")
-    assert told["transfer"][2:] == (pytest.approx((0, top)), pytest.approx((0, top)))
-    for name in ("ir_score_by_n", "reliability", "transfer"):
+    for name in ("ir_score_by_n", "reliability"):
         assert drawn[name].get_xgridlines()[0].get_visible(), name
-    for name in ("reliability", "transfer"):
-        assert drawn[name].get_box_aspect() == 1, name
+    assert drawn["reliability"].get_box_aspect() == 1
 
 
 def test_curves_have_a_colour_and_a_marker_each_and_start_again_after_the_last() -> None:
@@ -290,17 +277,6 @@ def test_points_of_a_reliability_curve_grow_with_their_bins() -> None:
                        axes.get_figure().legends[0].legend_handles, strict=True))  # type: ignore[union-attr]  # fmt: skip
     assert list(entries) == ["perfect", "one", "two"]
     assert [entries[name].get_color() for name in ("one", "two")] == list(LINE_COLOURS[:2])  # type: ignore[union-attr]
-
-
-def test_groups_of_a_transfer_have_markers_and_classes_colours() -> None:
-    axes = figures.transfer(transfer_table()).axes[0]
-    assert len(axes.collections) == 5
-    second = axes.collections[1]
-    assert np.allclose(second.get_offsets(), [[0.2 + 0.02 * c, 0.21] for c in CLASS_COLOURS])
-    assert [to_hex(colour).upper() for colour in second.get_facecolors()] == list(CLASS_COLOURS.values())
-    legend = axes.get_figure().legends[0]  # type: ignore[union-attr]
-    assert [text.get_text() for text in legend.get_texts()][5:] == [f"retriever {g}" for g in range(5)]
-    assert [handle.get_marker() for handle in legend.legend_handles] == [*["s"] * 5, *MARKERS[:5]]
 
 
 def test_figures_grow_with_their_legends_and_bars() -> None:

@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate import bounded_mean, cross_validate, leave_one_out, ppi_shares
+from ragauge.estimate import bounded_mean, cross_validate, ppi_shares
 from ragauge.estimate.agreement import kappa_estimate
 from ragauge.estimate.best import best_systems
 from ragauge.estimate.curves import compare_curves, curve_band
@@ -28,7 +28,6 @@ from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.pairs import compare_pairs
 from ragauge.estimate.slices import macro_averages, mixed_slicings, slice_estimates
 from ragauge.estimate.thresholds import fit_threshold
-from simulations.transfer import differences
 
 RHO = 0.3
 SIZES = {f"{n} topics, {m} a document": np.full(n // m, m) for n in (30, 120, 500) for m in (3, 5, 10) if n // m > 5}
@@ -328,6 +327,8 @@ def _retrieved(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> pd
 @cache
 def _true_differences() -> np.ndarray:
     """float64 [9]: predicted less judged shares of classes 1, 4 and 5 of each retriever, fitted on many topics."""
+    from simulations.transfer import differences
+
     rng, many = np.random.default_rng(0), np.arange(40_000)
     found = [differences(_retrieved(rng, many, 0.0), _retrieved(rng, many, 0.0)) for _ in range(4)]
     return np.asarray(np.mean(found, axis=0)[:, [0, 3, 4]].ravel())
@@ -336,6 +337,8 @@ def _true_differences() -> np.ndarray:
 @cache
 def _new_error(clusters: tuple[int, ...], rho: float) -> float:
     """The mean absolute error of class shares on as many topics as the fits had, over 100 pairs of data sets."""
+    from simulations.transfer import differences
+
     rng, at = np.random.default_rng(0), np.array(clusters)
     return float(
         np.mean([np.abs(differences(_retrieved(rng, at, rho), _retrieved(rng, at, rho))).mean() for _ in range(100)])
@@ -346,6 +349,8 @@ def transferred(error: bool) -> Trial:
     """Predicted less judged shares of retrievers left out (the share of nine that is held), or their error."""
 
     def trial(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
+        from ragauge.plugins.transfer.measured import leave_one_out
+
         rows = _retrieved(rng, clusters, rho)
         found = [leave_one_out(one, n_boot=300) for one in (rows, rows.drop(columns=CLUSTER))]
         if error:

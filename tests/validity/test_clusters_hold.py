@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simulations.clusters import HELD, INTERVALS, REFITS, TESTS, UNEVEN, measured
+from simulations.clusters import HELD, INTERVALS, TESTS, UNEVEN, measured
 
 pytestmark = pytest.mark.slow
 
@@ -19,13 +19,6 @@ def test_intervals_over_documents(kind: str) -> None:
     assert over >= 0.87
     assert over >= topics
     assert measured(trial, UNEVEN, 0.3, 80, seed=0)[0, 0] >= 0.84
-
-
-def test_shares_of_a_retriever_left_out_over_documents() -> None:
-    trial = REFITS["shares of retrievers left out, predicted less judged"][0]
-    (over, _), (topics, _) = measured(trial, np.full(12, 5), 0.3, 12, seed=0)
-    assert over >= 0.87
-    assert over >= topics
 
 
 @pytest.mark.parametrize("kind", TESTS)

@@ -132,18 +132,12 @@ def run_composed(
     """
     import hydra
     from hydra.errors import HydraException
-    from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    from ragauge.experiment.setup import config
     from ragauge.experiment.setup.packages import refuse_shadowed
 
     guard_output()
-    config.register()
-    if not {"--help", "-h"}.isdisjoint(arguments):
-        config.list_quickly()
-    # What hydra.help.template shows.
-    OmegaConf.register_new_resolver("ragauge.commands", lambda: "\n".join(known.lines()), replace=True)
+    _register(arguments)
     set_exit_code(0)
     run_begins()
 
@@ -166,6 +160,18 @@ def run_composed(
     finally:
         stack.close()  # not before an error is explained: that takes the command line which caused it
     return _ended
+
+
+def _register(arguments: Sequence[str]) -> None:
+    """Makes known to Hydra the schema, packages' configs, and what hydra.help.template shows."""
+    from omegaconf import OmegaConf
+
+    from ragauge.experiment.setup import config
+
+    config.register()
+    if not {"--help", "-h"}.isdisjoint(arguments):
+        config.list_quickly()
+    OmegaConf.register_new_resolver("ragauge.commands", lambda: "\n".join(known.lines()), replace=True)
 
 
 def _output_folders(arguments: Sequence[str]) -> list[Path]:

@@ -97,8 +97,6 @@ def compare(
     if across_datasets:
         check_same_topics(outcomes, base)
     names = dict(zip(table["run_id"], table["run"], strict=True))
-    families = Families.of_params(by_id[base].params)
-    family = family or ("all" if families.family == "all" else "section")
     return found_of(
         Compared(
             outcomes=_with_differences(outcomes, base),
@@ -109,7 +107,7 @@ def compare(
             n_boot=int(by_id[base].params.get("bootstrap", 1000)) if n_boot is None else n_boot,
             seed=int(by_id[base].params.get("seed", 0)) if seed is None else seed,
             slices=slices,
-            families=replace(families, family=family),
+            families=_families(by_id[base].params, family),
             equivalent=equivalent,
             runs=table,
             params=params,
@@ -190,6 +188,12 @@ def topics_csv(comparison: Comparison) -> str:
     for more in c.csv.get("topics", ()):
         frame = frame.merge(more, on=["run_id", "qid"], how="left", validate="one_to_one")
     return csv_text(frame)
+
+
+def _families(params: Mapping[str, str], family: str | None) -> Families:
+    """Those of a run's parameters; `family`: what is corrected together, by default sections unless they say all."""
+    families = Families.of_params(params)
+    return replace(families, family=family or ("all" if families.family == "all" else "section"))
 
 
 def _alike(sources: Sequence[str], uri: str | None, across_datasets: bool) -> Found:

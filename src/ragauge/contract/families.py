@@ -1,20 +1,15 @@
-"""Which tests Holm's correction counts together, which measures a study is about, and what they are held against."""
+"""Which tests Holm's correction counts together, which measures a study is about."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ragauge.contract.errors import ConfigError
 
-if TYPE_CHECKING:
-    from ragauge.contract.protocols import AnswerMeasureInfo
-
 FAMILIES = ("measure", "all")
 PRIMARY = ("ir_score", "right")
-JUDGE = "judge"  # the `foresight.target` that is the judge's class
 NOT_SIMULTANEOUS = "Intervals hold 95 % each, not all together: of twenty expect one to miss"
 _PAIRS = {"right": "correct"}  # the config's name of a measure, and that in tables of pairs
 
@@ -66,15 +61,3 @@ def check_primary(primary: Iterable[str], measures: Iterable[str]) -> None:
     unknown = [name for name in primary if name not in there]
     if unknown:
         raise ConfigError(f"report.primary: this job has no measure {unknown[0]!r}; it has {', '.join(there)}")
-
-
-def targets(infos: Iterable[AnswerMeasureInfo]) -> list[str]:
-    """The measures of answers with values in [0, 1] that other measures can be held against."""
-    return [i.name for i in infos if i.of == "answer" and i.unit == "share" and i.direction == "higher"]
-
-
-def check_target(target: str | None, infos: Iterable[AnswerMeasureInfo]) -> None:
-    """ConfigError for a `foresight.target` that is neither the judge nor one of `targets`."""
-    fit = [JUDGE, *targets(infos)]
-    if target is not None and target not in fit:
-        raise ConfigError(f"foresight.target={target!r}: allowed are {', '.join(fit)}")

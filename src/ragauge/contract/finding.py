@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ragauge.contract.jobs import Compared, Job, Jobs
     from ragauge.contract.metric_names import Metric
+    from ragauge.contract.protocols import AnswerMeasureInfo
 
 Kind = Literal[
     "score", "share", "points", "signed", "whole", "p", "usd", "seconds", "milliseconds"
@@ -288,6 +289,9 @@ class JobFinding:
     def compute(self, job: Job, found: Founds) -> Found | None:
         """The results about the job, None for nothing; `found` holds the values of the findings before."""
         raise NotImplementedError
+
+    def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
+        """ConfigError for settings of the finding that are wrong, before any work; measures: those of the answers."""
 
     def needs(self, job: Job, answers: pd.DataFrame | None) -> list[pd.DataFrame]:
         """The requests to LLMs that computing it would take, as `ragauge.experiment.needs` has them; for a dry run.

@@ -164,18 +164,18 @@ def loaded(point: EntryPoint) -> Any:
 def points_used(group: str, config: Mapping[str, Any] | None) -> list[EntryPoint]:
     """The entry points of a group that a config (plain values) uses; all of them without a config.
 
-    It uses one where it sets a key of the entry point's name, or builds a component of its package.
+    It uses one where it sets a key of the entry point's name (such as a.b), or builds a component of its package.
     """
     return [point for point in points_of(group) if config is None or _used(point, config)]
 
 
-def _used(point: EntryPoint, node: object) -> bool:
+def _used(point: EntryPoint, node: object, above: str = ".") -> bool:
     package = point.value.partition(":")[0].rpartition(".")[0] + "."
     if isinstance(node, Mapping):
         return any(
-            (key == point.name and bool(value))
+            (f"{above}{key}".endswith(f".{point.name}") and bool(value))
             or (key == "_target_" and str(value).startswith(package))
-            or _used(point, value)
+            or _used(point, value, f"{above}{key}.")
             for key, value in node.items()
         )
     return isinstance(node, list | tuple) and any(_used(point, value) for value in node)

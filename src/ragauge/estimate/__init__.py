@@ -1,4 +1,4 @@
-"""Statistics on frames of outcomes: thresholds, predictor, intervals, tests, transfer, few judgements."""
+"""Statistics on frames of outcomes: thresholds, predictor, intervals, tests, few judgements."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ragauge.estimate.predictor import Predictor, fit_predictor
     from ragauge.estimate.sampling import choose_topics
     from ragauge.estimate.thresholds import Threshold, Thresholds, fit_threshold, fit_thresholds, share_by_zone
-    from ragauge.estimate.transfer import Transfer, leave_one_out
     from ragauge.estimate.validation import CrossValidation, cross_validate
     from ragauge.estimate.zones import Zone, Zones, fit_zones
 
@@ -28,7 +27,6 @@ __all__ = [
     "Stability",
     "Threshold",
     "Thresholds",
-    "Transfer",
     "Zone",
     "Zones",
     "asked",
@@ -46,7 +44,6 @@ __all__ = [
     "judge_agreement",
     "judge_stability",
     "leaderboard",
-    "leave_one_out",
     "ppi_shares",
     "reliability_curve",
     "share_by_zone",

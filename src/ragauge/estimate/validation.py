@@ -16,12 +16,12 @@ from ragauge.estimate._scoring import Auc, CalibrationError, CalibrationLine, lo
 from ragauge.estimate.intervals import (
     LEVEL,
     Estimate,
-    _apart,
     are_clusters,
     expanded,
     percentile_interval,
     student_of,
     topic_weights,
+    without_own_part,
 )
 from ragauge.estimate.outcomes import (
     CLASSES,
@@ -182,6 +182,6 @@ def _estimates(
 def _loss_interval(sums: np.ndarray, rows: np.ndarray, sizes: np.ndarray, level: float) -> tuple[float, float]:
     """Limits of the ratio mean of a positive loss over clusters: Student's, on the logarithmic scale."""
     of_topics, mean = int(sizes.sum()), sums.sum() / rows.sum()
-    residuals = _apart(sums - mean * rows, sizes, of_topics)
+    residuals = without_own_part(sums - mean * rows, sizes, of_topics)
     reach = student_of(sizes, of_topics, level) * np.sqrt((residuals**2).sum()) / (rows.sum() * mean)
     return float(mean * np.exp(-reach)), float(mean * np.exp(reach))

@@ -101,9 +101,7 @@ class MeasuredJob:
     @cached_property
     def findings(self) -> list[JobFinding]:
         """The findings of the job, in order."""
-        from omegaconf import OmegaConf
-
-        return job_findings(OmegaConf.to_container(self.cfg, resolve=False))  # type: ignore[arg-type]
+        return findings_for(self.cfg)
 
     def find_out(self, after: After, run: track.Run) -> None:
         """Computes the findings that come at this place, and logs and prints each."""
@@ -133,6 +131,13 @@ class MeasuredJob:
         used = sorted({*self.pipeline.store.used, *self.record.get("entries_used", ())})
         run.tag(track.entries_tag(used))
         return used
+
+
+def findings_for(cfg: DictConfig) -> list[JobFinding]:
+    """The findings of a job of this config, in order."""
+    from omegaconf import OmegaConf
+
+    return job_findings(OmegaConf.to_container(cfg, resolve=False))  # type: ignore[arg-type]
 
 
 def tell(shown: Shown) -> None:

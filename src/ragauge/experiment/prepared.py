@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.families import check_primary
-from ragauge.contract.finding import Finding, JobFinding
+from ragauge.contract.finding import JobFinding
 from ragauge.contract.loading import points_of
 from ragauge.contract.protocols import judges_together
 from ragauge.diagnose.failures import check_rules
 from ragauge.experiment.earlier import earlier_labels
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gates import gates
-from ragauge.experiment.measured import MeasuredJob, tell
+from ragauge.experiment.measured import MeasuredJob, findings_for, tell
 from ragauge.experiment.measured_by import fitting_predictor, sample_topics
 from ragauge.experiment.request import run_name
+from ragauge.experiment.setup.config import READ_BY_PACKAGES
 from ragauge.experiment.stages.checks import check_measures
 from ragauge.experiment.stages.components import make_pipeline
 from ragauge.findings.lacking import Lacking
@@ -39,22 +40,17 @@ def prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
         gate.check(cfg, pipeline, run_name(cfg, folder.choices), experiment, folder.sweep_id)
     check_primary(cfg.report.primary, [info.name for info in pipeline.answer_measures])
     check_settings(cfg)
-    check_measures(pipeline, cfg.foresight.target, alone=folder.sweep is None)
+    check_measures(pipeline, alone=folder.sweep is None)
+    for finding in findings_for(cfg):
+        finding.check(cfg, pipeline.answer_measures)
     earlier_labels(cfg, pipeline.frame("topics"))  # checks the earlier run before any work
     if cfg.failures == "rules":
         check_rules([info.name for info in pipeline.answer_measures])
     return pipeline, fitting_predictor(pipeline, cfg)
 
 
-# What the settings ask for is found by plug-ins, and nothing else reads them: entry point by setting, and its group.
-_SETTINGS_OF_FINDINGS: dict[str, tuple[str, str]] = {
-    "measure_latency": ("measure_latency", JobFinding.group_on_use),
-    "foresight.target": ("foresight", Finding.group),
-}
-
-
 def check_settings(cfg: DictConfig) -> None:
-    """ConfigError for a setting that a finding reads which is not installed, and for looks without a gate."""
+    """ConfigError for a setting that no installed package reads, and for looks without a gate."""
     from omegaconf import OmegaConf
 
     if (looks := OmegaConf.select(cfg, "judge.looks")) is not None and not cfg.gate:
@@ -62,10 +58,11 @@ def check_settings(cfg: DictConfig) -> None:
             f"judge.looks={looks} stops once the gate is decided: give a rule about verdicts, such as "
             "+gate.correct_share=0.6"
         )
-    for key, (name, group) in _SETTINGS_OF_FINDINGS.items():
+    group = JobFinding.group_on_use
+    for key in READ_BY_PACKAGES:
         value = OmegaConf.select(cfg, key)
-        if value and name not in {point.name for point in points_of(group)}:
-            raise ConfigError(f"{key}={value}: its plug-in is not installed (entry point {name} of the group {group})")
+        if value and key not in {point.name for point in points_of(group)}:
+            raise ConfigError(f"{key}={value}: no plug-in is installed that reads it (entry point {key} of {group})")
 
 
 def judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:

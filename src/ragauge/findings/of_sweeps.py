@@ -20,7 +20,6 @@ from ragauge.findings.rankings import Rankings
 from ragauge.findings.slices import Slices
 from ragauge.findings.thresholds import NothingFitted, PredictorFound, ThresholdsFound, ZonesFound
 from ragauge.findings.topics import WorthReading
-from ragauge.findings.transfer import Transfers
 from ragauge.findings.what_ran import Unreadable, WhatRan
 
 OF_SWEEPS: tuple[type[Finding], ...] = (
@@ -42,7 +41,6 @@ OF_SWEEPS: tuple[type[Finding], ...] = (
     ZonesFound,
     PredictorFound,
     PredictedShares,
-    Transfers,
     Cost,
     WorthReading,
     Unreadable,

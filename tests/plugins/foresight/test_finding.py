@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,12 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Num, Tagged, columns_of
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.plugins.foresight.finding import best_of, best_sentence, foresight_figure, foresight_grid
 from ragauge.plugins.foresight.measures import Foresight
+from ragauge.plugins.foresight.target import Target
 from ragauge.show.drawing import LINE_COLOURS
 
 
@@ -113,3 +117,11 @@ def test_the_figure_has_the_best_at_the_top_and_a_line_at_chance_and_at_the_ir_s
     assert shown is not None
     assert [label.get_text() for label in shown.axes[0].get_yticklabels()] == [f"M{i}" for i in range(29, 4, -1)]
     assert shown.get_figheight() - figure.get_figheight() == pytest.approx(0.26 * (25 - 4) - 0.2)
+
+
+def test_a_target_that_is_no_measure_of_the_job_is_refused_before_any_work() -> None:
+    em, length = AnswerMeasureInfo("em", "EM", unit="share"), AnswerMeasureInfo("length", "Length", of="context")
+    cfg: Any = SimpleNamespace(foresight=SimpleNamespace(target="em"))
+    Target().check(cfg, [em])
+    with pytest.raises(ConfigError, match=r"foresight.target='em': allowed are judge$"):
+        Target().check(cfg, [length])

@@ -18,7 +18,7 @@ from test_pipeline import FakeChat
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.answering.judges import LexicalJudge
-from ragauge.contract.errors import GateError
+from ragauge.contract.errors import ConfigError, GateError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Reply, Role, Tools
 from ragauge.experiment.needs import added_up, needs
@@ -270,3 +270,9 @@ def test_the_measurement_is_among_the_entries_that_the_job_used(small: SmallPipe
     job = small()
     latency(job, 2, seed=0)
     assert [name for name in job.store.used if name.startswith("latency/")]
+
+
+def test_a_number_of_topics_out_of_its_range_is_refused_before_any_work() -> None:
+    room.Latency().check(SimpleNamespace(latency_topics=10_000), [])
+    with pytest.raises(ConfigError, match="latency_topics=0: allowed are 1 to 10,000 topics"):
+        room.Latency().check(SimpleNamespace(latency_topics=0), [])

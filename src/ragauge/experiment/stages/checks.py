@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.families import check_target
 from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.identity import identity
 from ragauge.contract.offers import (
@@ -63,15 +62,13 @@ _ASKS = (
 )
 
 
-def check_measures(pipeline: Pipeline, target: str | None = None, alone: bool = True) -> None:
+def check_measures(pipeline: Pipeline, alone: bool = True) -> None:
     """ConfigError for a measure that `needs` an LLM, answers, contexts, references or evidence, and has none.
 
-    And for a `foresight.target` that is no measure of the job. A measure that is `optional` is left out of
-    the job instead; one with a method `check_topics` is given the topics, and raises what is wrong with its
-    own files. Reads these and the dataset alone, and asks no LLM. A job of a sweep (not `alone`) may have no
-    contexts: it is what the others are compared with.
+    A measure that is `optional` is left out of the job instead; one with a method `check_topics` is given the
+    topics, and raises what is wrong with its own files. Reads these and the dataset alone, and asks no LLM. A job
+    of a sweep (not `alone`) may have no contexts: it is what the others are compared with.
     """
-    check_target(target, pipeline.answer_measures)
     of_evidence = pipeline.components.measure
     if "chat" in offered(of_evidence, MeasureOffers).uses and pipeline.evaluator_chat is None:
         raise ConfigError(f"measure={of_evidence.name} {_ASKS}")

@@ -92,11 +92,7 @@ def stages(
         yield LayOut(components, budget)
         yield Scorable(components, budget)
         yield Score(components, budget)
-        if has_funnel(components):
-            yield FindInCorpus(components, budget)
-            yield FollowEvidence(components, budget)
-            if components.reranker.kind != "none":
-                yield ScoreUnreranked(components, budget)
+        yield from _following(components, budget)
         yield Floor(components, budget)
         if is_corrected(components.measure):
             yield CorrectScores(components, budget)
@@ -131,6 +127,15 @@ def _sees_passages(measure: AnswerMeasure) -> bool:
     """Whether a measure looks at the single passages of contexts."""
     varies = isinstance(measure, VariesContexts) and measure.varies == "context"
     return varies or (isinstance(measure, MeasuresPassages) and not sees_longest(measure))
+
+
+def _following(components: Components, budget: Budget) -> Iterator[Stage]:
+    """The stages that follow evidence through the steps of retrieval, where a job can tell where it is lost."""
+    if has_funnel(components):
+        yield FindInCorpus(components, budget)
+        yield FollowEvidence(components, budget)
+        if components.reranker.kind != "none":
+            yield ScoreUnreranked(components, budget)
 
 
 def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:

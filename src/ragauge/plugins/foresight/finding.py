@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.families import JUDGE
 from ragauge.contract.finding import (
     Block,
     Cell,
@@ -27,6 +26,7 @@ from ragauge.contract.finding import (
 from ragauge.contract.jobs import Jobs
 from ragauge.findings.tables import between, number
 from ragauge.plugins.foresight.measures import BEFORE, IR_SCORE, Foresight, foresight
+from ragauge.plugins.foresight.target import JUDGE
 from ragauge.show.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain
 from ragauge.show.formats import score, whole
 
@@ -44,7 +44,7 @@ class Foresees(Finding):
     """How well each measure foresees which answers are right."""
 
     name = "foresight"
-    after = "transfer"
+    after = "predicted"
     metrics = ("foresight_{auc_right,auc_lack,spearman,kendall}/*",)
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:

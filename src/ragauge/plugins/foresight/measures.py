@@ -15,13 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.families import JUDGE, check_target, targets
 from ragauge.contract.groups import FEATURES
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL, level_of_resamples, percentile_interval, topic_weights
 from ragauge.estimate.outcomes import LACK, RIGHT, asked, topic_codes, units_of, weights_of, with_classes
 from ragauge.estimate.pairs import holm
 from ragauge.estimate.signs import tail_p
+from ragauge.plugins.foresight.target import JUDGE, check_target, targets
 
 IR_SCORE = "ir_score"
 BEFORE = ("context", "ranking")  # what measures are of that are known before the LLM answers

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from ragauge.contract.checks import require
 from ragauge.contract.errors import RagaugeError
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ragauge.contract.protocols import AnswerMeasureInfo
 
 
 class Latency(JobFinding):
@@ -18,6 +22,11 @@ class Latency(JobFinding):
     name = "latency"
     after = "all"  # the judge comes first where money is short
     metrics = ("latency_*_{p50,p95}", "latency_{topics,failed}")
+
+    def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
+        """ConfigError for a number of topics out of its range."""
+        topics = 1 <= cfg.latency_topics <= 10_000
+        require("latency_topics", cfg.latency_topics, topics, "1 to 10,000 topics")
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """Metrics; the reason where it cannot be measured, since everything else is there by now."""

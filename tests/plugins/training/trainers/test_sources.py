@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.estimate import fit_predictor, leave_one_out
+from ragauge.estimate import fit_predictor
 from ragauge.estimate.outcomes import topic_codes
-from ragauge.estimate.refits import folds_of
 from ragauge.plugins.training.trainers.sources import CONSTANT, POOLED, SINGLE, beside_other_fits, mean_errors
+from ragauge.plugins.transfer.measured import leave_one_out
+from ragauge.plugins.transfer.refits import folds_of
 
 
 def judged(sweeps: int = 3, n: int = 40, seed: int = 1) -> pd.DataFrame:

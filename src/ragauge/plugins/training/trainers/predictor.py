@@ -12,9 +12,9 @@ from ragauge.contract.checks import require, require_flag, require_number
 from ragauge.contract.errors import DataError
 from ragauge.contract.groups import FEATURES
 from ragauge.estimate import cross_validate, fit_predictor
-from ragauge.estimate.transfer import leave_one_out, transfer_metrics
 from ragauge.plugins.training.contract import RUNS, Fitted, Trained
 from ragauge.plugins.training.trainers.sources import beside_other_fits, mean_errors
+from ragauge.plugins.transfer.measured import leave_one_out, transfer_metrics
 
 LEAVE_OUT = ("sweep", "dataset", "llm", "retriever")
 

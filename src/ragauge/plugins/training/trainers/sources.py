@@ -1,6 +1,6 @@
 """Whose predictor? Class shares of a group that was left out, by predictors fitted on different rows.
 
-`ragauge.estimate.transfer` says how far one predictor of everything else is off. Here it stands beside the
+`ragauge.plugins.transfer` says how far one predictor of everything else is off. Here it stands beside the
 constant and the predictors of single sources, on the same topics. A predictor of the group's own rows has no place
 among them. The mean of a logistic regression's predictions is the mean of its data, so it is never off on the topics
 that it shares with the judged shares.
@@ -15,8 +15,8 @@ import pandas as pd
 
 from ragauge.estimate.outcomes import CLASSES, check_outcomes, class_indicators, labels_of, topic_codes, units_of
 from ragauge.estimate.predictor import fit_predictor, row_weights
-from ragauge.estimate.refits import Options, Samples, folds_of
-from ragauge.estimate.transfer import Transfer
+from ragauge.plugins.transfer.measured import Transfer
+from ragauge.plugins.transfer.refits import Options, Samples, folds_of
 
 POOLED, CONSTANT, SINGLE = "all others", "constant", "single"
 COLUMNS = ["group", "fitted_on", "source", "class", "predicted", "judged", "difference", "lo", "hi", "n"]

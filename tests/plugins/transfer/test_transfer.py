@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate import fit_predictor, leave_one_out
-from ragauge.estimate.transfer import _kendall_tau
+from ragauge.estimate import fit_predictor
+from ragauge.plugins.transfer.measured import _kendall_tau, leave_one_out
 
 
 def sweep(shift, n_topics=300, seed=0, systems=5, lift=0.0):
@@ -135,7 +135,7 @@ def test_kendall_tau_agrees_with_scipy():
 def left_out(frame, weights=None, **options):
     """What `predict_left_out` makes of a frame of retrievers, a cell for each."""
     from ragauge.estimate.outcomes import class_indicators, labels_of, topic_codes
-    from ragauge.estimate.refits import Options, predict_left_out
+    from ragauge.plugins.transfer.refits import Options, predict_left_out
 
     settings = {"features": ("ir_score",), "spline": False, "calibrate": False, "penalty": 1.0, "seed": 0}
     weights = np.ones(len(frame)) if weights is None else weights
@@ -173,7 +173,7 @@ def test_a_topic_moves_the_fits_as_a_refit_would(classes, spline):
 def test_bins_of_many_rows_give_the_fits_of_the_rows(monkeypatch):
     frame = sweep(0.1, n_topics=200)
     exact, exact_mapped = left_out(frame), left_out(frame, calibrate=True)
-    monkeypatch.setattr("ragauge.estimate.refits._MANY_ROWS", 10)
+    monkeypatch.setattr("ragauge.plugins.transfer.refits._MANY_ROWS", 10)
     binned, binned_mapped = left_out(frame), left_out(frame, calibrate=True)
     assert binned.predicted == pytest.approx(exact.predicted, abs=2e-4)
     assert binned.moved == pytest.approx(exact.moved, abs=1e-6)
@@ -196,7 +196,7 @@ def test_a_row_of_weight_2_counts_as_two():
 def test_the_mean_of_a_folded_normal():
     from scipy.stats import foldnorm
 
-    from ragauge.estimate.transfer import _folded_mean
+    from ragauge.plugins.transfer.measured import _folded_mean
 
     mean, sd = np.array([0.3, -0.1, 0.0, -0.2]), np.array([0.2, 0.5, 1.0, 0.0])
     expected = [*foldnorm.mean(np.abs(mean[:3]) / sd[:3], scale=sd[:3]), 0.2]
@@ -204,7 +204,7 @@ def test_the_mean_of_a_folded_normal():
 
 
 def test_an_interval_of_a_mean_absolute_error_does_not_go_below_0():
-    from ragauge.estimate.transfer import _error
+    from ragauge.plugins.transfer.measured import _error
 
     nothing = np.zeros((1, 2, 5))
     resampled = np.random.default_rng(0).normal(0, 0.1, (200, 2, 5))
@@ -214,7 +214,7 @@ def test_an_interval_of_a_mean_absolute_error_does_not_go_below_0():
 
 
 def test_what_other_topics_add_to_the_error_is_a_normal_difference_with_the_missing_variance():
-    from ragauge.estimate.transfer import _error
+    from ragauge.plugins.transfer.measured import _error
 
     none, same, other = np.zeros((1, 2, 5)), np.full((2, 5), 0.01), np.full((2, 5), 0.05)
     error = _error(none, np.zeros((3, 2, 5)), same, other, 50, 0.95)

@@ -13,12 +13,12 @@ from ragauge.contract.errors import DataError
 from ragauge.estimate.intervals import (
     LEVEL,
     Estimate,
-    _apart,
     are_clusters,
     expanded,
     percentile_interval,
     student_of,
     topic_weights,
+    without_own_part,
 )
 from ragauge.estimate.outcomes import (
     CLASSES,
@@ -30,7 +30,7 @@ from ragauge.estimate.outcomes import (
     units_of,
 )
 from ragauge.estimate.predictor import row_weights
-from ragauge.estimate.refits import LeftOut, Options, predict_left_out
+from ragauge.plugins.transfer.refits import LeftOut, Options, predict_left_out
 
 _COLUMNS = ["group", "n_tokens", "class", "predicted", "judged", "difference", "lo", "hi", "n"]
 
@@ -194,7 +194,7 @@ class _Shares:
     def variances(self, found: tuple[np.ndarray, ...]) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Variances [cells, 5] of the differences of predicted (first) and base (second) from judged shares.
 
-        Linearised over topics, or over clusters whose own part in the fits is taken off (`_apart`). `same`: fits and
+        Linearised over topics, or over clusters whose own part in the fits is taken off (`without_own_part`). `same`: fits and
         judged shares of the same topics; `other`: of different ones.
         """
         k, n_topics, total = len(CLASSES), len(self.sums), int(self.sizes.sum())
@@ -205,7 +205,7 @@ class _Shares:
             gap = (of_rows - n * (found[i][0] - found[2][0])) / n.sum(axis=0)
             fit = self.moved[:, :, i * k : (i + 1) * k]
             scale = 1.0 if are_clusters(self.sizes, total) else n_topics / (n_topics - 1)
-            gap, fit = (_apart(part, self.sizes[:, None, None], total) for part in (gap, fit))
+            gap, fit = (without_own_part(part, self.sizes[:, None, None], total) for part in (gap, fit))
             same.append(((gap + fit) ** 2).sum(axis=0) * scale)
             other.append(((gap**2).sum(axis=0) + (fit**2).sum(axis=0)) * scale)
         return same, other

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -20,12 +20,16 @@ from ragauge.contract.finding import (
     Shown,
     Text,
 )
+from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import Jobs
 from ragauge.estimate.outcomes import fit_rows
-from ragauge.estimate.transfer import Transfer, leave_one_out, transfer_metrics
 from ragauge.findings.tables import SHORT, between, number, table
-from ragauge.show import figures
+from ragauge.plugins.transfer.measured import Transfer, leave_one_out, transfer_metrics
+from ragauge.show.drawing import CLASS_COLOURS, MARKERS, legend, legend_rows, new_figure, plain
 from ragauge.show.formats import score
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TRANSFER_GROUPS = ("retriever", "chunker", "llm")
 
@@ -34,6 +38,7 @@ class Transfers(Finding):
     """Transfer errors with one left out, by the column that is left out."""
 
     name = "transfer"
+    after = "predicted"
     metrics = ("transfer{,_*}_{mae,mae_lo,mae_hi,mae_base,mae_perfect,kendall_tau}",)
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
@@ -60,7 +65,7 @@ class Transfers(Finding):
         blocks: list[Block] = []
         for by, moved in value.items():
             blocks += [*([Heading(f"By {by}")] if len(value) > 1 else []), *_blocks(by, moved)]
-        drawn = {f"transfer_{by}": figures.transfer(moved.table) for by, moved in value.items()}
+        drawn = {f"transfer_{by}": transfer_figure(moved.table) for by, moved in value.items()}
         return Shown([Section("Transfer to what the predictor has not seen", blocks)], figures=drawn)
 
 
@@ -121,3 +126,40 @@ def _blocks(by: str, t: Transfer) -> list[Block]:
 
 def _points(value: Any) -> str:
     return f"{100 * value:.1f}" if value == value else "–"
+
+
+def transfer_figure(table: pd.DataFrame) -> Figure:
+    """Predicted against judged share of each class, a marker per left-out group.
+
+    `table` has group, class, predicted and judged.
+    """
+    groups = list(dict.fromkeys(table["group"]))
+    figure, axes = new_figure(3.6, legend_rows(len(groups) + len(CLASS_COLOURS), 2))
+    top = float(max(table["predicted"].max(), table["judged"].max(), 0.1)) * 1.08
+    axes.plot([0, top], [0, top], color="#999999", lw=1, ls="--", zorder=1)
+    for i, group in enumerate(groups):
+        rows = table[table["group"] == group]
+        marker = MARKERS[i % len(MARKERS)]
+        axes.scatter(
+            rows["judged"],
+            rows["predicted"],
+            c=[CLASS_COLOURS[int(c)] for c in rows["class"]],
+            marker=marker,
+            s=48,
+            alpha=0.85,
+            edgecolors="white",
+            linewidths=0.5,
+            zorder=2,
+        )
+    for c, colour in CLASS_COLOURS.items():
+        axes.plot([], [], "s", color=colour, label=f"{c} {JUDGE_CLASSES[c]}")
+    for i, group in enumerate(groups):
+        axes.plot([], [], MARKERS[i % len(MARKERS)], color="#444444", label=plain(group))
+    axes.set_xlim(0, top)
+    axes.set_ylim(0, top)
+    axes.set_box_aspect(1)
+    axes.grid(alpha=0.25)
+    axes.set_xlabel("share that the judge found")
+    axes.set_ylabel("share predicted from the other groups")
+    legend(figure, axes, 2)
+    return figure

@@ -1,0 +1,42 @@
+"""What the measures are held against: the judge's class, or a measure of answers, by `foresight.target`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.finding import Found, Founds, JobFinding
+from ragauge.contract.jobs import Job
+
+if TYPE_CHECKING:
+    from ragauge.contract.protocols import AnswerMeasureInfo
+
+JUDGE = "judge"  # the target that is the judge's class
+
+
+class Target(JobFinding):
+    """Checks the setting in every job, before any work; it is the sweep that is held against the target."""
+
+    name = "foresight_target"
+    after = "all"
+
+    def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
+        """`check_target` of the config's."""
+        check_target(cfg.foresight.target, measures)
+
+    def compute(self, job: Job, found: Founds) -> Found | None:
+        """Nothing."""
+        return None
+
+
+def targets(infos: Iterable[AnswerMeasureInfo]) -> list[str]:
+    """The measures of answers with values in [0, 1] that other measures can be held against."""
+    return [i.name for i in infos if i.of == "answer" and i.unit == "share" and i.direction == "higher"]
+
+
+def check_target(target: str | None, infos: Iterable[AnswerMeasureInfo]) -> None:
+    """ConfigError for a `foresight.target` that is neither the judge nor one of `targets`."""
+    fit = [JUDGE, *targets(infos)]
+    if target is not None and target not in fit:
+        raise ConfigError(f"foresight.target={target!r}: allowed are {', '.join(fit)}")

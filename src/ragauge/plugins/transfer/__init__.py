@@ -1,0 +1,1 @@
+"""Transfer: does the predictor hold for a retriever, dataset, chunker or LLM that it has not seen?"""
