@@ -80,9 +80,9 @@ def effective_topics(
     do not show how far the unseen ones spread. `moves` [topics] are what each topic adds to a statistic with the same
     mean, whose variance then counts.
 
-    For clusters (`sums`, `rows` of each) of `n_topics` topics the residuals are those of `without_own_part`. With a `level` the
-    number is less by the square of the normal quantile over Student's (`student_of`), as few clusters do not tell their
-    variance (Korn & Graubard 1998).
+    For clusters (`sums`, `rows` of each) of `n_topics` topics the residuals are those of `without_own_part`. With a
+    `level` the number is less by the square of the normal quantile over Student's (`student_of`), as few clusters do
+    not tell their variance (Korn & Graubard 1998).
     """
     n, size = len(sums), rows.mean()
     seen = _unseen_size(rows, n_topics)

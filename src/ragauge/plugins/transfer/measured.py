@@ -194,8 +194,8 @@ class _Shares:
     def variances(self, found: tuple[np.ndarray, ...]) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Variances [cells, 5] of the differences of predicted (first) and base (second) from judged shares.
 
-        Linearised over topics, or over clusters whose own part in the fits is taken off (`without_own_part`). `same`: fits and
-        judged shares of the same topics; `other`: of different ones.
+        Linearised over topics, or over clusters (`without_own_part`). `same`: fits and judged shares of the same
+        topics; `other`: of different ones.
         """
         k, n_topics, total = len(CLASSES), len(self.sums), int(self.sizes.sum())
         n, truth = self.sums[:, :, :1], self.sums[:, :, 1 + 2 * k :]
