@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragauge.contract.metric_names import Metric, closest, is_known, measure_metrics, spelled
+from ragauge.contract.metric_names import Metric, closest, in_group, is_known, measure_metrics, spelled, without_groups
 from ragauge.findings.order import metrics_of_jobs, metrics_of_sweeps
 
 OF_JOBS, OF_SWEEPS = metrics_of_jobs(), metrics_of_sweeps()
@@ -33,3 +33,32 @@ def test_names_with_alternatives_are_spelled_and_charts_stand_apart() -> None:
     declared = ("a{,_lo}_{x,y}", Metric("b{,/*}", chart=True), Metric("c", "what it is"))
     assert spelled(declared) == ["a_x", "a_y", "a_lo_x", "a_lo_y", "c"]
     assert spelled(declared, charts=True) == ["b", "b/*"]
+
+
+def test_mlflow_folds_what_is_not_read_first_into_groups() -> None:
+    named = {
+        "correct_share": "correct_share",
+        "correct_share_lo": "interval/correct_share_lo",
+        "judge_share_missing": "judge_share_missing",
+        "judge_share_missing_hi": "interval/judge_share_missing_hi",
+        "em": "em",
+        "em_missing": "missing/em_missing",
+        "ndcg_at_10": "ndcg_at_10",
+        "p_at_5": "ranking/p_at_5",
+        "ir_score_at_n": "chart/ir_score_at_n",
+        "judge_prompt_tokens": "cost/judge_prompt_tokens",
+        "judge_prompt_spread": "judge/judge_prompt_spread",
+        "seconds_per_topic": "cost/seconds_per_topic",
+        "seconds_index": "stage/seconds_index",
+        "slice/type/bridge/em_lo": "slice/type/bridge/em_lo",
+        "of_a_package": "of_a_package",
+    }
+    assert {name: in_group(name) for name in named} == named
+    assert list(without_groups(dict.fromkeys(named.values(), 0.5))) == list(named)
+
+
+def test_every_known_metric_is_read_back_by_its_name_and_few_stand_alone() -> None:
+    known = [name.replace("*", "x") for name in (*metrics_of_jobs(), *metrics_of_sweeps())]
+    assert list(without_groups({in_group(name): 0.5 for name in known})) == list(dict.fromkeys(known))
+    alone = {name for name in known if "/" not in in_group(name)}
+    assert {"ir_score", "correct_share", "threshold_h", "predictor_auc_lack", "topics", "cost_usd"} <= alone

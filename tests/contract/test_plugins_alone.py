@@ -19,7 +19,13 @@ from ragauge.findings.order import findings, metrics_of_jobs
 from without_plugin import Deleted
 
 PLUGINS = sorted(file.parent.name for file in (ROOT / "src/ragauge/plugins").glob("*/__init__.py"))
-OF_PLUGINS = {"foresight", "parts", "robustness", "transfer"}  # which bring a finding of sweeps of their own name
+OF_PLUGINS = {
+    "budgets",
+    "foresight",
+    "parts",
+    "robustness",
+    "transfer",
+}  # each brings a finding of its own name
 JOB = ["dataset=sample", "retriever=bm25", "n_tokens=300"]
 
 

@@ -13,7 +13,6 @@ from ragauge.estimate import bounded_mean, compare_pairs, cross_fit, fit_thresho
 from ragauge.estimate._powered import powered_means
 from ragauge.estimate.best import best_systems, top_optimism
 from ragauge.estimate.clusters import clustering, connected, same_clusters
-from ragauge.estimate.curves import compare_curves, curve_band, smallest_budget
 from ragauge.estimate.intervals import (
     bootstrap_mean,
     effective_topics,
@@ -97,7 +96,6 @@ def test_one_cluster_has_no_interval():
         assert found.value == 0.5
         assert math.isnan(found.lo)
     assert math.isnan(top_optimism(pd.DataFrame({"a": X, "b": 1 - X}), clusters=one))
-    assert smallest_budget(pd.DataFrame({100: X, 200: X}), clusters=one) is None
 
 
 def test_percentiles_over_few_clusters_reach_as_far_as_student():
@@ -172,24 +170,6 @@ def test_folds_hold_whole_clusters():
     out = cross_validate(frame(systems=("s",)), n_boot=0).out_of_fold
     cluster = frame(systems=("s",))[CLUSTER]
     assert out["fold"].groupby(cluster.to_numpy()).nunique().eq(1).all()
-
-
-def test_curves_over_clusters():
-    rng = np.random.default_rng(4)
-    x = pd.DataFrame(np.repeat(rng.random((10, 3)), 4, axis=0), columns=[100, 200, 300])
-    clusters = np.repeat(np.arange(10), 4)
-    once = curve_band(x.iloc[::4])
-    over = curve_band(x, clusters=clusters)
-    assert over["value"].tolist() == pytest.approx(once["value"].tolist())
-    # Four copies of ten topics are ten topics, but for what unequal clusters and few of them cost.
-    assert ((over["hi"] - over["lo"]) > 0.9 * (once["hi"] - once["lo"])).all()
-    assert ((over["hi"] - over["lo"]) > 1.5 * (curve_band(x)["hi"] - curve_band(x)["lo"])).all()
-    curves = {"s": x, "t": x * 0.8}
-    of = pd.Series(clusters, x.index)
-    tests = compare_curves(curves, clusters=of)
-    alone = compare_curves({"s": x.iloc[::4], "t": x.iloc[::4] * 0.8})
-    assert tests["p"].tolist() == alone["p"].tolist()
-    assert tests["n"].tolist() == [40] * 3
 
 
 def test_slices_that_share_clusters_err_alike():

@@ -21,7 +21,6 @@ from irregular_sweep import (
     irregular_sweep,
 )
 from ragauge.estimate import compare_pairs, fit_predictor, fit_thresholds, leaderboard
-from ragauge.estimate.curves import budgets
 from ragauge.estimate.intervals import bootstrap_mean, bounded_mean
 from ragauge.estimate.outcomes import fit_rows
 from ragauge.estimate.thresholds import share_by_zone
@@ -142,25 +141,6 @@ def test_pairs_are_compared_on_the_topics_that_both_have(sweep: pd.DataFrame) ->
         row = table.loc[("correct", a, b)]
         assert (row["difference"], row["n"]) == (pytest.approx((won - lost) / len(classed)), len(classed))
         assert row["p"] == pytest.approx(binomtest(won, won + lost).pvalue if won + lost else 1.0)
-
-
-def test_curves_are_those_of_the_systems_with_two_budgets(sweep: pd.DataFrame) -> None:
-    found = budgets(sweep)
-    assert found is not None
-    scores = found.bands[found.bands["measure"] == "ir_score"]
-    shown = scores.groupby("system")["n_tokens"].agg(tuple).to_dict()
-    assert {name: of for name, of in shown.items() if len(of) > 1} == {
-        name: of for name, of in BUDGETS.items() if len(of) > 1
-    }
-    for row in scores.to_dict("records"):
-        of = sweep[(sweep["system"] == row["system"]) & (sweep["n_tokens"] == row["n_tokens"])]
-        assert row["value"] == pytest.approx(of["ir_score"].mean())
-        assert row["n"] == N_TOPICS - 1
-    assert found.n_budgets == 4
-    tests = found.tests[found.tests["measure"] == "ir_score"]
-    compared = {(r["a"], r["b"], r["n_tokens"]) for r in tests.to_dict("records")}
-    shared = {(a, b, n) for a, b in itertools.combinations(sorted(shown), 2) for n in set(shown[a]) & set(shown[b])}
-    assert compared == shared
 
 
 def test_a_class_that_no_answer_has_is_never_predicted(sweep: pd.DataFrame) -> None:

@@ -10,7 +10,6 @@ from ragauge.contract.errors import DataError
 from ragauge.estimate import compare_pairs, cross_fit, leaderboard, summary
 from ragauge.estimate.best import best_sets
 from ragauge.estimate.board import rejection, share_estimates
-from ragauge.estimate.curves import budgets
 from ragauge.estimate.outcomes import check_outcomes, scored, with_classes
 
 
@@ -101,7 +100,6 @@ def test_nothing_to_compare_is_no_error() -> None:
     assert compare_pairs(frame, "system").empty
     assert best_sets(frame, "system").table.empty
     assert leaderboard(frame, "system", 10)["system"].tolist() == ["a", "b"]
-    assert budgets(pd.concat([frame, frame.assign(n_tokens=200)])) is None
 
 
 def test_without_scores_the_most_right_answers_come_first() -> None:

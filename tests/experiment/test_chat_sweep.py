@@ -18,6 +18,7 @@ from test_sweep import job_records, mlflow_runs, sweep_folders
 
 from chat_server import QUICK_FAULTS, ChatServer, faults_at
 from processes import Command, clean_environment, until
+from ragauge.contract.metric_names import without_groups
 from ragauge.llms.ledger import open_ledger
 
 KEY = "sk-planted-0123456789abcdef"
@@ -154,7 +155,7 @@ def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_
         assert job.info.status == "FINISHED"
         shares = [job.data.metrics[f"judge_share_{c}"] for c in (1, 2, 3, 4, 5, "missing")]
         assert sum(shares) == pytest.approx(1)
-        found = job.data.metrics
+        found = without_groups(job.data.metrics)
         # The server's dice are those of the prompt: no noise, but another order is another prompt.
         assert found["judge_repeat_agreement"] == 1
         assert found["judge_reorder_agreement"] < 1

@@ -13,7 +13,7 @@ import pytest
 
 from processes import ROOT, run
 from ragauge.contract.groups import CALLS, RANKINGS
-from ragauge.contract.metric_names import OF_EVERY_CHART, Metric, is_known, measure_metrics, spelled
+from ragauge.contract.metric_names import OF_EVERY_CHART, Metric, is_known, measure_metrics, spelled, without_groups
 from ragauge.findings.order import findings, job_findings, metrics_of_jobs, metrics_of_sweeps
 from ragauge.measures.rankings import metric_of
 
@@ -41,7 +41,7 @@ def declared() -> list[Metric | str]:
 
 def logged(folder: Path) -> set[str]:
     with sqlite3.connect(folder / "mlruns" / "mlflow.db") as database:
-        return {name for (name,) in database.execute("select distinct key from metrics")}
+        return set(without_groups(dict(database.execute("select key, max(value) from metrics group by key"))))
 
 
 def ended(name: str) -> str:

@@ -85,7 +85,7 @@ def test_a_sweep_of_the_package_s_retriever_and_ragauge_s_own(swept: Path) -> No
     team = found["team_pipeline", "300"]
     assert team.data.params["retriever.pipeline._target_"] == "team_config.pipelines.team_pipeline"
     assert team.data.params["retriever.pipeline.depth"] == "100"
-    assert "p_at_1" in team.data.metrics
+    assert "ranking/p_at_1" in team.data.metrics
     (pooled,) = mlflow_runs(swept, "sweep")[1]
     assert pooled.data.tags["retriever"] == "team_pipeline,bm25"
     assert {a.path for a in client.list_artifacts(pooled.info.run_id)} >= {"report.html", "leaderboard.json"}
@@ -107,8 +107,8 @@ def test_its_experiment_picks_retriever_chat_model_and_budgets_also_in_workers(
     for logged in runs:
         assert (logged.data.tags["llm"], logged.data.tags["n_tokens"]) == ("team_chat", "400")
         assert logged.data.params["n_grid"] == "[100, 200, 400, 800]"
-        assert logged.data.metrics["llm_calls"] + logged.data.metrics["llm_calls_cached"] == 12
-        assert logged.data.metrics["completion_tokens"] > 0
+        assert logged.data.metrics["llm_calls"] + logged.data.metrics["cost/llm_calls_cached"] == 12
+        assert logged.data.metrics["cost/completion_tokens"] > 0
     first = min(job_records(sweep_folders(tmp_path)[0]), key=lambda record: record["number"])
     assert "index" not in first["stages_made"]  # the sweep before made it
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from processes import ROOT, run, run_fresh
+from ragauge.contract.metric_names import without_groups
 
 PACKAGE = """
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ def test_metrics_and_tables_of_a_job_have_the_measure(swept: tuple[Path, str]) -
         rows = logged_table(client, logged.info.run_id, "per_question.json")
         lengths = [len(answer.split()) for answer in rows["answer"].dropna()]
         assert rows["n_words"].dropna().tolist() == lengths
-        metrics = logged.data.metrics
+        metrics = without_groups(logged.data.metrics)
         assert metrics["n_words"] == pytest.approx(sum(lengths) / len(lengths))
         assert metrics["n_words_lo"] <= metrics["n_words"] <= metrics["n_words_hi"]
         assert metrics["n_words_missing"] == pytest.approx(1 - len(lengths) / len(rows))

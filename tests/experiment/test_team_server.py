@@ -57,7 +57,7 @@ def runs_at(uri: str) -> tuple[Any, dict[str, Any]]:
 
 
 def measured(run: Any) -> dict[str, float]:
-    return {k: v for k, v in run.data.metrics.items() if not k.startswith(("seconds_", "stages_"))}
+    return {k: v for k, v in run.data.metrics.items() if not k.startswith(("seconds_", "stage/"))}
 
 
 @pytest.fixture(scope="module")

@@ -133,6 +133,6 @@ def test_the_predictor_s_card_has_an_interval_where_there_is_one(lo: float, belo
     moved = {by: SimpleNamespace(mean_absolute_error=Estimate(error, 0, 1, 40))
              for by, error in (("retriever", np.nan), ("llm", 0.0212))}  # fmt: skip
     shown = PredictorFound().show(None, value, {"transfer": moved})  # type: ignore[arg-type]
-    assert shown.lines == ["predictor: foresees an unseen llm's shares within 2.1 points; AUC 0.800"]
+    assert shown.lines == ["predictor: an unseen llm's shares 2.1 points off on average; AUC 0.800"]
     (points,) = shown.figures["reliability"].axes[0].collections
     assert points.get_offsets().tolist() == [[0.1, 0.2]]  # an empty bin is not drawn

@@ -21,13 +21,13 @@ from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import bounded_mean, cross_validate, ppi_shares
 from ragauge.estimate.agreement import kappa_estimate
 from ragauge.estimate.best import best_systems
-from ragauge.estimate.curves import compare_curves, curve_band
 from ragauge.estimate.human import powered_share
 from ragauge.estimate.intervals import Estimate, bootstrap_mean, paired_mean, paired_share_interval
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.pairs import compare_pairs
 from ragauge.estimate.slices import macro_averages, mixed_slicings, slice_estimates
 from ragauge.estimate.thresholds import fit_threshold
+from ragauge.plugins.budgets.curves import compare_curves, curve_band
 
 RHO = 0.3
 SIZES = {f"{n} topics, {m} a document": np.full(n // m, m) for n in (30, 120, 500) for m in (3, 5, 10) if n // m > 5}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ragauge.estimate.curves import compare_curves, curve_band, smallest_budget
+from ragauge.plugins.budgets.curves import compare_curves, curve_band, smallest_budget
 
 BUDGETS = np.arange(100, 1100, 100)
 

@@ -64,8 +64,8 @@ def test_a_job_that_is_run_again_elsewhere_has_one_run_with_each_point_once(trac
     assert done.info.status == "FINISHED"
     assert done.data.tags["ragauge.host"] == provenance.machine()
     assert done.data.params == {"retriever.kind": "bm25", "n_tokens": "100"}
-    assert done.data.metrics["seconds_index"] == 4.0
-    curve = [(m.step, m.value) for m in client.get_metric_history(first, "ir_score_at_n")]
+    assert done.data.metrics["stage/seconds_index"] == 4.0
+    curve = [(m.step, m.value) for m in client.get_metric_history(first, "chart/ir_score_at_n")]
     assert sorted(curve) == [(100, 0.125), (200, 0.25), (300, 0.5)]
     assert len(client.get_metric_history(first, "ir_score")) == 1
 

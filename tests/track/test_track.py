@@ -105,7 +105,7 @@ def test_a_run_holds_params_tags_metrics_curves_artifacts_and_a_table(tracker: T
     assert logged.data.tags["mlflow.note.content"] == "a note"
     assert logged.data.metrics["ir_score"] == 0.5
     assert "undefined" not in logged.data.metrics
-    history = client.get_metric_history(run.run_id, "ir_score_at_n")
+    history = client.get_metric_history(run.run_id, "chart/ir_score_at_n")
     assert [(m.step, m.value) for m in history] == [(50, 0.125), (100, 0.25)]
     artifacts = tracker_folder(tracker) / run.run_id / "artifacts"
     assert (artifacts / "figures" / "a.txt").read_text() == "figure"
@@ -304,7 +304,7 @@ def test_a_reader_finds_runs_by_the_beginning_of_their_id_and_by_tags(tracker: T
     assert found.tags["sweep_id"] == "s"
     jobs = reader.search({"sweep_id": "s", "role": "job"}, found.experiment_id)
     assert {job.name for job in jobs} == {"first", "second"}
-    assert reader.history(run.run_id, "ir_score_at_n") == {100: 0.5, 200: 2 / 3}
+    assert reader.history(run.run_id, "chart/ir_score_at_n") == {100: 0.5, 200: 2 / 3}
     pd.testing.assert_frame_equal(reader.table(run.run_id, "per_question.json"), frame, check_dtype=False)
     with pytest.raises(DataError, match=r"has no artifact per_question\.json"):
         reader.text(second.run_id, "per_question.json")

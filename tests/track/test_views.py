@@ -23,7 +23,7 @@ def test_a_view_s_tag_holds_its_name_and_its_state_packed() -> None:
     state = json.loads(zlib.decompress(base64.b64decode(packed)))
     assert (head, state) == ("deflate", view.state)
     assert state["searchFilter"] == ("tags.role = 'job' and tags.sweep_id = '2026_a' and tags.n_tokens = '300'")
-    assert state["compareRunCharts"][0]["metricKey"] == "ir_score_at_n"
+    assert state["compareRunCharts"][0]["metricKey"] == "chart/ir_score_at_n"
     # Older servers take 5,000 characters.
     assert len(view.encoded(10**13)) < 5000
 

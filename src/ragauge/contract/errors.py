@@ -51,6 +51,12 @@ class UnreadableJudgeError(MissingError):
     """A judge of whose replies, ten or more, none could be read: it would read no better in other jobs."""
 
 
+class WaitingError(RagaugeError):
+    """Replies that a batch of a provider will bring later: the same command collects them."""
+
+    exit_code = 5
+
+
 class TrackingError(RagaugeError):
     """MLflow stopped answering while a run was open; what was computed is in the store."""
 

@@ -1,7 +1,8 @@
 """The names of metrics, as findings declare them: what a gate may name is known before any work.
 
 Beside these a job has its answer measures (`AnswerMeasureInfo.name` with `MEASURE_ENDS`), its measures of rankings, its
-slices, and what its components count.
+slices, and what its components count. In MLflow those that people read first stand alone, `correct_share` for one. The
+others are in groups, which MLflow folds into sections: `interval/correct_share_lo`.
 """
 
 from __future__ import annotations
@@ -71,6 +72,41 @@ COSTS = (
 OF_EVERY_JOB = ("topics", "stages_made", "seconds_{total,*}")
 OF_EVERY_SWEEP = ("jobs{,_failed}", "seconds_{jobs,pooled}")
 OF_EVERY_CHART = (Metric("tokens", chart=True),)
+
+# What people read first: these have no group in MLflow, nor have answer measures and what no pattern below fits.
+_READ_FIRST = frozenset({
+    "ir_score", "ir_score_floor", *OF_VERDICTS, "judge_share_missing", "predicted_correct_share", "threshold_h",
+    "threshold_k", "predictor_auc_correct", "predictor_auc_lack", "transfer_mae", "ndcg_at_10", "topics", "jobs",
+    "jobs_failed", "llm_calls", "cost_usd", "seconds_total",
+})  # fmt: skip
+# The groups of the others: the first pattern that fits the whole name decides.
+_GROUPS = {
+    "chart": r"tokens|.*_at_(n|day)",
+    "interval": r".*_(lo|hi)",
+    "missing": r".*_(missing|no_claims|failed)",
+    "stage": r"seconds_(?!per_topic).*|stages_made|latency_.*",
+    "cost": r".*(llm_calls|llm_calls_cached|usage_unknown|_tokens|cost_usd)|prompt_tokens|.*_per_topic",
+    "funnel": r"(funnel|failure)_.*",
+    "threshold": r"(threshold|zone)_.*",
+    "predictor": r"(predictor|predicted|transfer|unjudged)_.*",
+    "leaderboard": r"(best_set_size|top_optimism|detectable_difference)_.*",
+    "ranking": r"(chunk_)?(rr|ap|.*_at_\d+)(_.*)?",
+    "judge": r"(judge|judged|human)_.*|.*_(classical|effective_n)|correct_share_prompt_.*",
+    "size": r"topics_.*|n_chunks|cluster.*",
+}
+
+
+def in_group(name: str) -> str:
+    """A metric's name in MLflow: `interval/em_lo` for em_lo; as it is where it is read first or has a group."""
+    if "/" in name or name in _READ_FIRST:
+        return name
+    return next((f"{group}/{name}" for group, form in _GROUPS.items() if re.fullmatch(form, name)), name)
+
+
+def without_groups(logged: Mapping[str, float]) -> dict[str, float]:
+    """Metrics as MLflow holds them, by the names that they have without a group."""
+    ends = {name: name.partition("/")[2] for name in logged}
+    return {end if end and in_group(end) == name else name: logged[name] for name, end in ends.items()}
 
 
 _OF_PACKAGES_TAG = "ragauge.metrics"  # of an MLflow run

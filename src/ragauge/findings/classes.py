@@ -26,6 +26,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.metric_names import Metric
 from ragauge.estimate import HEADLINE_SHARES, asked, ppi_shares
 from ragauge.estimate.outcomes import POPULATION, TOPICS, of_these_topics, with_classes
 from ragauge.findings import study
@@ -42,6 +43,7 @@ class Classes(Finding):
     """The judge's classes of the answers."""
 
     name = "classes"
+    metrics = (Metric("correct_share_at_n/*", chart=True),)
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """Shares of the classes, a row per system; None without verdicts."""

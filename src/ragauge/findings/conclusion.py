@@ -33,7 +33,7 @@ class Conclusion(Finding):
 
 
 def _failures(causes: Causes | None, judged: bool) -> str:
-    """Where most failures come from; without a majority the first two origins."""
+    """Where most failures come from; without a majority the first three origins."""
     if causes is None:
         return "No answer failed." if judged else ""
     rows = [row for row in causes.origins.to_dict("records") if row["failures"]]
@@ -44,7 +44,7 @@ def _failures(causes: Causes | None, judged: bool) -> str:
     if rows[0]["lo"] > 0.5:
         share, ends = _share(rows[0], "95 % interval ")
         return f"Most failures come from {rows[0]['origin']}: {share} of {failures}{ends}."
-    parts = [(row["origin"], *_share(row)) for row in rows[:2]]
+    parts = [(row["origin"], *_share(row)) for row in rows[:3]]
     first, *others = (f"{share} {{}}from {where}{ends}" for where, share, ends in parts)
     what = "failures" if judged else "the lost evidence"
     return ", ".join([first.format(f"of {what} come "), *(one.format("") for one in others)]) + "."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -32,9 +32,6 @@ from ragauge.measures.floor import is_corrected, short_of_text
 from ragauge.show.figures import ir_score_by_n
 from ragauge.show.formats import score
 from ragauge.track import views
-
-if TYPE_CHECKING:
-    from ragauge.estimate.curves import Budgets
 
 
 class ScoreFound(JobFinding):
@@ -97,7 +94,7 @@ class ScoreByN(Finding):
 
     def show(self, jobs: Jobs, value: ScoreCurves, found: Founds) -> Shown:
         """The curves as a figure, their values behind a click."""
-        over_n: Budgets | None = found.get("budgets")
+        over_n = found.get("budgets")
         published = study.IR_SCORE if jobs.records[0]["choices"].get("dataset") == "hotpotqa" else None
         bands = None if over_n is None else over_n.band_of("ir_score")
         figure = ir_score_by_n(value.scores, published, value.floors, bands)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ragauge.contract.finding import Finding
 from ragauge.findings.answers import Answers
 from ragauge.findings.asked_again import AskedAgain
-from ragauge.findings.budgets import OverBudgets
 from ragauge.findings.classes import Classes, Sample
 from ragauge.findings.clusters import Clusters
 from ragauge.findings.conclusion import Conclusion
@@ -26,7 +25,6 @@ OF_SWEEPS: tuple[type[Finding], ...] = (
     Leaderboard,
     Clusters,
     ScoreByN,
-    OverBudgets,
     Funnel,
     Rankings,
     Classes,

@@ -357,7 +357,7 @@ def predictor_line(validation: Any, moved: Mapping[str, Any]) -> str:
     right, lack = (f"{validation.estimates[name].value:.3f}" for name in ("auc_correct", "auc_lack"))
     for by, transfer in moved.items():
         if (missed := transfer.mean_absolute_error.value) == missed:
-            return f"predictor: foresees an unseen {by}'s shares within {100 * missed:.1f} points; AUC {right}"
+            return f"predictor: an unseen {by}'s shares {100 * missed:.1f} points off on average; AUC {right}"
     return f"predictor, on unseen topics: AUC {right} for right answers, {lack} for lack"
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.current_job import job_folder
-from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError, causes
+from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError, WaitingError, causes
 from ragauge.contract.interruption import parent_gone
 from ragauge.contract.progress import Progress, progress
 from ragauge.contract.protocols import Reader, Reply
@@ -39,7 +39,7 @@ from ragauge.llms.replies import (
     was_not_sent,
     with_call,
 )
-from ragauge.llms.settings import _api_key, _endpoint, _Gate
+from ragauge.llms.settings import _endpoint, _Gate, api_key
 from ragauge.store import canonical_json
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Batch:
         """The reply of every (key, request, prompt)."""
         llm = self.llm
         self.ledger.write_rest()  # where it still cannot be written, nothing is paid
-        model, gate = _endpoint(canonical_json(llm.chat), _api_key(llm), llm.requests_per_minute, os.getpid())
+        model, gate = _endpoint(canonical_json(llm.chat), api_key(llm), llm.requests_per_minute, os.getpid())
         queue = iter(jobs)
         with progress(len(jobs), self.what, unit="call") as bar:
             workers = [
@@ -143,6 +143,8 @@ class Batch:
         try:
             if known := known_replies(self.ledger, [key], self.readers):
                 return known[key]
+            if self.ledger.submitted([key]):  # another process has just submitted it
+                raise _Stop(WaitingError(f"{self.what}: a request stands in an open batch; run again to collect it"))
             for call in self.ledger.find([key]).values():  # of before, and not readable
                 self.ledger.set_aside(call)
             reply = await self._attempts(key, request, prompt, model, gate)

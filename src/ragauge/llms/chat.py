@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named
 from ragauge.contract.protocols import FreshWorkplace, Reader, Reply, Tools, Workplace
 from ragauge.llms.calls import Batch
@@ -21,7 +22,7 @@ from ragauge.llms.clients import run_batch
 from ragauge.llms.ledger import Ledger, open_ledger
 from ragauge.llms.replies import as_repeated, can_be_read, form_in, known_replies, shown
 from ragauge.llms.served import served_identity
-from ragauge.llms.settings import CONNECTION_KEYS, ChatSettings, key_to_send
+from ragauge.llms.settings import BATCH, CONNECTION_KEYS, NOW, ChatSettings, key_to_send, submitter
 from ragauge.store import canonical_json
 
 if TYPE_CHECKING:
@@ -92,9 +93,15 @@ class ChatLLM(ChatSettings):
         todo.sort(key=lambda pair: pair[1])
         fresh: dict[str, Reply] = {}
         if todo:
-            batch = Batch(self, ledger, options or {}, what, reader_of)
             jobs = [(key, requests[i], prompts[i]) for key, i in todo]
-            fresh = run_batch(batch.run(jobs))
+            if self.submit != NOW and isinstance(store, FreshWorkplace):
+                raise ConfigError(f"submit={self.submit!r}: the seconds of an answer are measured with submit=now")
+            if self.submit != NOW or ledger.submitted([key for key, _ in todo]):
+                way = submitter(BATCH if self.submit == NOW else self.submit)
+                fresh = way.fill(self, jobs, ledger, options or {}, what, reader_of)
+                jobs = [job for job in jobs if job[0] not in fresh]
+            if jobs:
+                fresh |= run_batch(Batch(self, ledger, options or {}, what, reader_of).run(jobs))
         self._tell_unread({key: prompts[i] for key, i in first.items()}, known | fresh, reader_of, ledger, what)
         return [
             known[key] if key in known else fresh[key] if first[key] == i else as_repeated(fresh[key])

@@ -44,6 +44,24 @@ _RESERVATIONS = (
         PRIMARY KEY (budget, model)
     )""",
 )
+# Requests that stand in a provider's batch, with what each can cost at most, until their replies are in `calls`.
+_BATCHES = (
+    """CREATE TABLE IF NOT EXISTS batches (
+        name TEXT PRIMARY KEY,
+        place TEXT NOT NULL,
+        remote TEXT NOT NULL DEFAULT '',
+        sent_at DOUBLE PRECISION NOT NULL DEFAULT 0
+    )""",
+    """CREATE TABLE IF NOT EXISTS submitted (
+        key TEXT PRIMARY KEY,
+        batch TEXT NOT NULL,
+        request TEXT NOT NULL,
+        budget TEXT NOT NULL,
+        usd DOUBLE PRECISION NOT NULL
+    )""",
+    "CREATE INDEX IF NOT EXISTS submitted_batch ON submitted (batch)",
+    "CREATE INDEX IF NOT EXISTS submitted_budget ON submitted (budget, usd)",
+)
 _RESERVE = """INSERT INTO reservations (key, budget, model, usd) VALUES (:key, :budget, :model, :usd)
               ON CONFLICT (key) DO UPDATE SET budget = excluded.budget, model = excluded.model,
                                               usd = excluded.usd"""
@@ -67,7 +85,8 @@ class Planned:
 class Room:
     """The room that a budget has for a call: whether it was reserved, and US dollars.
 
-    needed: reserved by the call.   spent: by the budget so far.   others: keys of calls that reserve.
+    needed: reserved by the call.   spent: by the budget so far, or submitted in a batch.   others: keys of calls that
+    reserve.
     """
 
     reserved: bool
@@ -80,13 +99,8 @@ def reserve(connection: Connection, call: Planned) -> Room:
     """Reserves what the call may cost if its budget holds that beside all reservations."""
     from sqlalchemy import text
 
-    # From reading the sums to writing the row no other process may do the same.
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-    else:
-        connection.execute(text("SELECT pg_advisory_xact_lock(7242)"))
+    spent = locked_sum(connection, call.budget)
     about = {"budget": call.budget, "key": call.key}
-    spent = connection.execute(text("SELECT spent_usd FROM budgets WHERE budget = :budget"), about).scalar()
     bills = connection.execute(text("SELECT model, largest_usd FROM bills WHERE budget = :budget"), about)
     largest = {model: float(usd) for model, usd in bills}
     query = text("SELECT key, model, usd FROM reservations WHERE budget = :budget AND key <> :key")
@@ -94,10 +108,23 @@ def reserve(connection: Connection, call: Planned) -> Room:
     needed = max(call.bound, largest.get(call.model, 0.0))
     held = sum(max(usd, largest.get(model, 0.0)) for _, model, usd in others)
     alone = call.model in largest or call.model not in {model for _, model, _ in others}
-    reserved = alone and float(spent or 0.0) + held + needed <= call.limit
+    reserved = alone and spent + held + needed <= call.limit
     if reserved:
         connection.execute(text(_RESERVE), {**about, "model": call.model, "usd": needed})
-    return Room(reserved, needed, float(spent or 0.0), tuple(key for key, _, _ in others))
+    return Room(reserved, needed, spent, tuple(key for key, _, _ in others))
+
+
+def locked_sum(connection: Connection, budget: str) -> float:
+    """US dollars that a budget has spent or submitted; until the transaction ends no other process reads the sum so."""
+    from sqlalchemy import text
+
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:
+        connection.execute(text("SELECT pg_advisory_xact_lock(7242)"))
+    query = text("""SELECT (SELECT COALESCE(SUM(spent_usd), 0) FROM budgets WHERE budget = :budget)
+                         + (SELECT COALESCE(SUM(usd), 0) FROM submitted WHERE budget = :budget)""")
+    return float(connection.execute(query, {"budget": budget}).scalar_one())
 
 
 def settle(connection: Connection, call: Planned, billed: float | None) -> None:
@@ -146,9 +173,11 @@ SCHEMA = (
         PRIMARY KEY (address, model)
     )""",
     *_RESERVATIONS,
+    *_BATCHES,
 )
 _CACHE_KIB = 65_536
 ROW = "key, request, reply, cost_usd, budget, digest"
+SUBMITTED = "key, batch, request, budget, usd"  # the columns of `submitted`
 # When a call was added, in seconds since 1970, by the name of the database.
 ADDED = {
     "sqlite": "CAST(strftime('%s', created) AS REAL)",
@@ -329,6 +358,11 @@ def _copy(old: sqlite3.Connection, fresh: Path, size: int) -> int:
         for rows in _readable(old, "address, model, identity, budget", "served", size):
             insert = "INSERT OR IGNORE INTO served (address, model, identity, budget) VALUES (?,?,?,?)"
             new.executemany(insert, rows)
+        for columns, table in (("name, place, remote, sent_at", "batches"), (SUBMITTED, "submitted")):
+            with contextlib.suppress(sqlite3.DatabaseError):  # the ledger of an earlier version has no such table
+                for rows in _readable(old, columns, table, size):
+                    marks = ",".join("?" * (columns.count(",") + 1))
+                    new.executemany(f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({marks})", rows)
         new.execute("COMMIT")
         new.execute("PRAGMA journal_mode=WAL")
         return int(new.execute("SELECT COUNT(*) FROM calls").fetchone()[0])

@@ -152,7 +152,7 @@ class Ledger:
         """Keeps a finished call as one that cannot be read: it counts as spent, and is not found any more."""
         from sqlalchemy import text
 
-        aside = replace(call, key=self.unread_key(call.key), unread_at=0.0)
+        aside = replace(call, key=self.unread_key(call.key), unread_at=call.unread_at or 0.0)
         values = {**_row(aside), "before": call.key}
         self._do(lambda c: c.execute(text(_SET_ASIDE), values), write=True)
 
@@ -242,6 +242,24 @@ class Ledger:
         except (exc.DBAPIError, OSError) as error:
             raise self._cannot_write(error) from None
 
+    def submitted(self, keys: Sequence[str]) -> dict[str, str]:
+        """The requests among the keys that stand in an open batch: {key: name of the batch}."""
+        from sqlalchemy import bindparam, text
+
+        query = text("SELECT key, batch FROM submitted WHERE key IN :keys").bindparams(
+            bindparam("keys", expanding=True)
+        )
+        starts = range(0, len(keys), _KEYS_PER_QUERY)
+        some = [list(keys[start : start + _KEYS_PER_QUERY]) for start in starts]
+        rows = self.transact(
+            lambda c: [tuple(row) for one in some for row in c.execute(query, {"keys": one})], write=False
+        )
+        return dict(rows)
+
+    def transact(self, work: Callable[[Connection], T], write: bool = True) -> T:
+        """The result of the work, done in one transaction; RagaugeError where the ledger cannot be written."""
+        return self._write_reservation(work) if write else self._do(work)
+
     def __len__(self) -> int:
         from sqlalchemy import text
 
@@ -274,19 +292,7 @@ class Ledger:
         self._engine.dispose()
 
     def _write(self, call: Call) -> None:
-        from sqlalchemy import text
-
-        values = _row(call)
-
-        def write(connection: Connection) -> None:
-            if not connection.execute(text(_ADD), values).rowcount:
-                query = text(f"SELECT {databases.ROW} FROM calls WHERE key = :key")
-                if databases.holds(connection.execute(query, {"key": call.key}).one()):
-                    return
-                connection.execute(text(_REPLACE), values)
-            connection.execute(text(_SPEND), values)
-
-        self._do(write, write=True)
+        self._do(lambda connection: put(connection, call), write=True)
 
     def _do(self, work: Callable[[Connection], T], write: bool = False) -> T:
         """The result of the work, done on the file that is at the path now and that can be read.
@@ -364,6 +370,19 @@ class Ledger:
             f"ledger: {'no space left for' if no_space else 'cannot write to'} {self.where} ({cause}); "
             f"no further call is made, {len(self._unwritten)} paid reply(ies) are in memory alone"
         )
+
+
+def put(connection: Connection, call: Call) -> None:
+    """Writes a call and its cost; one that is there already, and holds what was written, stays as it is."""
+    from sqlalchemy import text
+
+    values = _row(call)
+    if not connection.execute(text(_ADD), values).rowcount:
+        query = text(f"SELECT {databases.ROW} FROM calls WHERE key = :key")
+        if databases.holds(connection.execute(query, {"key": call.key}).one()):
+            return
+        connection.execute(text(_REPLACE), values)
+    connection.execute(text(_SPEND), values)
 
 
 def _call(row: Any) -> Call:

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ragauge.contract.checks import require_choice, require_flag, require_number
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
-from ragauge.contract.loading import locate
+from ragauge.contract.loading import loaded, locate, points_of
 from ragauge.contract.redact import redact, remember, secret_in
 from ragauge.llms.chat_use import PROCESS
 from ragauge.llms.clients import guard
@@ -30,9 +31,21 @@ CONNECTION_KEYS = frozenset(
         *("num_thread", "num_gpu", "keep_alive", "verbose", "name", "tags", "metadata"),
     }
 )
+NOW, BATCH = "now", "batch"  # values of `submit`
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "num_predict", "max_output_tokens", "max_new_tokens")
 _OUTPUT_BOUND = 4096  # completion tokens assumed at most where the config sets no limit
 _PROMPT_MARGIN = 64  # prompt tokens beside the prompt's own: the chat template's
+
+
+def submitter(name: str) -> Any:
+    """The module that submits calls in a way of its own: the entry point `name` of the group ragauge.submits.
+
+    check(llm): ConfigError for a model that it cannot serve. fill(llm, jobs, ledger, options, what, readers): the
+    replies by key to what the ledger lacks; with `submit=now` those alone that an open batch will bring.
+    """
+    points = {point.name: point for point in points_of("ragauge.submits")}
+    require_choice("submit", name, (NOW, *points))
+    return loaded(points[name])
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,9 @@ class ChatSettings:
     max_cost_usd: no call starts that could take what `budget` has spent above this (GateError).
     budget: the name under which cost is summed in the ledger, a sweep's id; by default this process.
     expected_tokens: completion tokens per call, for estimates.
+    submit: now, call by call, or batch, all calls of a stage as one batch of the provider (docs/batches.md).
+    submit_wait: whether the job waits for its batch, or ends (WaitingError) and is run again.
+    submit_poll: seconds between two looks at a batch.   submit_price_factor: price of a batch over that of a call now.
     ledger: file or postgresql:// URL; null for RAGAUGE_LEDGER, and without it ledger.db in the store.
     """
 
@@ -67,6 +83,10 @@ class ChatSettings:
     max_cost_usd: float | None = runtime(None)
     budget: str | None = runtime(None)
     expected_tokens: int = runtime(60)
+    submit: str = runtime(NOW)
+    submit_wait: bool = runtime(True)
+    submit_poll: float = runtime(30.0)
+    submit_price_factor: float = runtime(0.5)
     ledger: str | None = runtime(None)
 
     def __post_init__(self) -> None:
@@ -81,6 +101,11 @@ class ChatSettings:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise ConfigError(f"{name}: {value!r} is not an integer of at least {least}")
+        require_flag("submit_wait", self.submit_wait)
+        require_number("submit_poll", self.submit_poll, 0, above=True)
+        require_number("submit_price_factor", self.submit_price_factor, 0)
+        if self.submit != NOW:
+            submitter(self.submit).check(self)
         for name in ("timeout", "max_wait", "requests_per_minute"):
             value = getattr(self, name)
             if not (value is None and name == "requests_per_minute") and not _is_number(value, above=0):
@@ -127,7 +152,8 @@ class ChatSettings:
         """US dollars of so many tokens; 0 where no price is set."""
         if self.price is None:
             return 0.0
-        return (prompt_tokens * self.price["prompt"] + completion_tokens * self.price["completion"]) / 1e6
+        factor = 1.0 if self.submit == NOW else self.submit_price_factor
+        return factor * (prompt_tokens * self.price["prompt"] + completion_tokens * self.price["completion"]) / 1e6
 
     def token_bounds(self, prompt: str, options: Mapping[str, Any] | None = None) -> tuple[int, int]:
         """The most prompt and completion tokens of one call: its bytes, and the limit of what is written."""
@@ -199,7 +225,7 @@ class _Gate:
         self.not_before = max(self.not_before, time.monotonic() + seconds)
 
 
-def _api_key(llm: ChatSettings) -> str | None:
+def api_key(llm: ChatSettings) -> str | None:
     """The key to send; None leaves it to the client."""
     if llm.api_key_env is None:
         return None
@@ -213,7 +239,7 @@ def _api_key(llm: ChatSettings) -> str | None:
 def key_to_send(llm: ChatSettings) -> str | None:
     """The key that calls are sent with, the client's own choice included; None where there is none."""
     try:
-        key = _api_key(llm)
+        key = api_key(llm)
     except ConfigError:
         return None
     theirs = "OPENAI_API_KEY" if "openai" in llm.chat["_target_"] else "OLLAMA_API_KEY"

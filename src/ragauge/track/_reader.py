@@ -17,6 +17,7 @@ import pandas as pd
 
 from ragauge.contract import provenance
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.metric_names import in_group, without_groups
 from ragauge.contract.redact import redact
 from ragauge.track._connection import connect, missing_database, pages, quiet, reachable, with_tags
 from ragauge.track._lost import close_orphans_once
@@ -129,7 +130,7 @@ class Reader:
     def metrics(self, run_id: str) -> dict[str, float]:
         """The metrics of a run by name; those of a step chart as `<name>[<step>]`."""
         values: dict[str, float] = {}
-        for name, value in sorted(self._mlflow.get_run(run_id).data.metrics.items()):
+        for name, value in sorted(without_groups(self._mlflow.get_run(run_id).data.metrics).items()):
             if "_at_n" in name or name.endswith("_at_day"):
                 points = sorted(self.history(run_id, name).items())
                 values |= {f"{name}[{step}]": point for step, point in points}
@@ -139,7 +140,7 @@ class Reader:
 
     def history(self, run_id: str, metric: str) -> dict[int, float]:
         """{step: value} of one metric of an MLflow run."""
-        points = self._mlflow.get_metric_history(run_id, metric)
+        points = self._mlflow.get_metric_history(run_id, in_group(metric))
         return {point.step: point.value for point in sorted(points, key=lambda point: point.timestamp)}
 
     def text(self, run_id: str, artifact: str) -> str:
@@ -200,7 +201,7 @@ class Reader:
             started=run.info.start_time / 1000,
             params=dict(run.data.params),
             tags=dict(run.data.tags),
-            metrics=dict(run.data.metrics),
+            metrics=without_groups(run.data.metrics),
         )
 
 

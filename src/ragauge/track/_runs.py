@@ -23,6 +23,7 @@ import pandas as pd
 
 from ragauge.contract import provenance
 from ragauge.contract.finding import Found
+from ragauge.contract.metric_names import in_group
 from ragauge.contract.redact import redact, redact_config, redact_tree
 from ragauge.contract.visible import csv_text
 from ragauge.track._connection import at, client_of, is_silence, pages, quiet, reachable, reason, with_tags
@@ -93,14 +94,14 @@ class Run:
         self._tags |= _texts(tags)
 
     def metrics(self, values: Mapping[str, float], curves: Mapping[str, Mapping[int, float]] | None = None) -> None:
-        """Logs metrics (NaN ones are left out) and step charts {name: {step: value}}."""
+        """Logs metrics (NaN ones are left out) and step charts {name: {step: value}}, each in its group."""
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
-        self._metrics += [Metric(k, float(v), now, 0) for k, v in values.items() if v == v]
+        self._metrics += [Metric(in_group(k), float(v), now, 0) for k, v in values.items() if v == v]
         for name, curve in (curves or {}).items():
             points = [(int(step), float(v)) for step, v in sorted(curve.items()) if v == v]
-            self._metrics += [Metric(name, value, now, step) for step, value in points]
+            self._metrics += [Metric(in_group(name), value, now, step) for step, value in points]
 
     def days(self, charts: Mapping[str, Mapping[int, float]]) -> None:
         """Logs charts by day {name: {YYYYMMDD: value}}: the step is the day, the time its midnight in UTC.
@@ -112,7 +113,7 @@ class Run:
         for name, values in charts.items():
             for day, value in sorted(values.items()):
                 midnight = datetime.strptime(str(day), "%Y%m%d").replace(tzinfo=UTC)
-                self._metrics.append(Metric(name, float(value), int(midnight.timestamp() * 1000), int(day)))
+                self._metrics.append(Metric(in_group(name), float(value), int(midnight.timestamp() * 1000), int(day)))
 
     def dataset(self, name: str, digest: str, source: Mapping[str, Any], profile: Mapping[str, int]) -> None:
         """Logs the dataset for MLflow's column *Dataset*; nothing of it is copied.
@@ -160,7 +161,9 @@ class Run:
             shutil.rmtree(self.folder)
             self.folder.mkdir()
         tags = [RunTag(k, v) for k, v in self._tags.items()]
-        rows = [m for m in self._metrics if (m.key, m.step, m.value) not in self.logged]
+        # MLflow's list shows them in this order.
+        read_first = sorted(self._metrics, key=lambda metric: "/" in metric.key)
+        rows = [m for m in read_first if (m.key, m.step, m.value) not in self.logged]
         while rows or tags:
             batch, rows = rows[: _BATCH - len(tags)], rows[_BATCH - len(tags) :]
             self.client.log_batch(self.run_id, metrics=batch, tags=tags)
@@ -231,7 +234,7 @@ class Run:
             feedback = [(ids[topic.qid], topic.feedback) for topic in rows]
             log_feedback(self.client, run_id, feedback, source, source_id)
             now = int(time.time() * 1000)
-            metrics = [Metric(k, float(v), now, 0) for k, v in values.items() if v == v]
+            metrics = [Metric(in_group(k), float(v), now, 0) for k, v in values.items() if v == v]
             self.client.log_batch(run_id, metrics=metrics)
             status = "FINISHED"
         finally:

@@ -16,12 +16,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from ragauge.contract.metric_names import in_group
+
 OWN = "ragauge-"  # how the keys of ragauge's views begin
 JOBS, CHARTS = f"{OWN}jobs", f"{OWN}charts"
 _COLUMNS = [
     *(f"metrics.`{name}`" for name in (
         "ir_score", "correct_share", "hallucination_share", "judge_share_1", "judge_share_missing",
-        "predicted_correct_share", "threshold_h", "threshold_k", "predictor_log_loss", "cost_usd",
+        "predicted_correct_share", "threshold_h", "threshold_k", "predictor_auc_correct", "cost_usd",
     )),
     *(f"tags.`{name}`" for name in ("judge", "chunker", "measure", "sweep_id")),
 ]  # fmt: skip
@@ -163,7 +165,7 @@ def _bar(metric: str, section: str) -> dict[str, Any]:
         "type": "BAR",
         "uuid": f"ragauge-{metric}",
         "metricSectionId": section,
-        "metricKey": metric,
+        "metricKey": in_group(metric),
         "runsCountToCompare": 20,
         "deleted": False,
         "isGenerated": False,
@@ -181,7 +183,7 @@ def _line(metric: str, section: str) -> dict[str, Any]:
         "xAxisScaleType": "linear",
         "scaleType": "linear",
         "range": {},
-        "selectedXAxisMetricKey": TOKENS,
+        "selectedXAxisMetricKey": in_group(TOKENS),
         "yAxisKey": "metric",
         "yAxisExpressions": [],
         "ignoreOutliers": False,

@@ -25,6 +25,7 @@ from processes import ROOT, RUN, clean_environment, until
 from ragauge import __version__
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.interruption import Terminated
+from ragauge.contract.metric_names import without_groups
 from ragauge.plugins.ray import job as ray_job
 from ragauge.plugins.ray import sweep_cluster as ray_cluster
 
@@ -207,7 +208,7 @@ def measured(folder: Path) -> dict[tuple[str, str], dict[str, float]]:
             assert key not in kept
             kept[key] = {
                 name: value
-                for name, value in run.data.metrics.items()
+                for name, value in without_groups(run.data.metrics).items()
                 if not name.startswith("seconds_") and name not in _WHO_ASKED
             }
     return kept

@@ -718,5 +718,5 @@ def test_with_a_shared_ledger_a_rerun_asks_the_llm_nothing(tmp_path: Path) -> No
     (new,) = runs_of(uri, rerun_of=old.info.run_id)
     assert scores(uri, new.info.run_id) == scores(uri, old.info.run_id)
     assert new.data.metrics["correct_share"] == 1
-    assert (new.data.metrics["llm_calls"], new.data.metrics["llm_calls_cached"]) == (0, 6)
+    assert (new.data.metrics["llm_calls"], new.data.metrics["cost/llm_calls_cached"]) == (0, 6)
     assert "llm_calls 6 → 0" in done.stdout

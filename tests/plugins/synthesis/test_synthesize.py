@@ -16,6 +16,7 @@ from chat_server import ChatServer, digest_of
 from kills import Kill, check_kills, kill_and_read
 from plugins.synthesis.scripted_writer import TOWNS, kind_of, reply, write_folder
 from processes import Command, clean_environment, until
+from ragauge.contract.metric_names import without_groups
 from ragauge.plugins.synthesis.command import main
 
 Folder = pytest.importorskip("ragauge.plugins.folders.dataset").Folder
@@ -52,7 +53,7 @@ def run_of(folder: Path) -> tuple[dict[str, float], dict[str, str], str, str]:
         [run_id, status, artifacts] = database.execute(
             "select run_uuid, status, artifact_uri from runs order by start_time desc limit 1"
         ).fetchone()
-        metrics = dict(database.execute("select key, value from metrics where run_uuid = ?", [run_id]))
+        metrics = without_groups(dict(database.execute("select key, value from metrics where run_uuid = ?", [run_id])))
         tags = dict(database.execute("select key, value from tags where run_uuid = ?", [run_id]))
     return metrics, tags, status, artifacts
 

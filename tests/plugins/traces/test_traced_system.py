@@ -13,6 +13,7 @@ import pytest
 
 from plugins.traces.traced_app import EXPERIMENT
 from processes import run
+from ragauge.contract.metric_names import without_groups
 from ragauge.plugins.traces.findings import by_day
 
 SETTINGS = [
@@ -41,7 +42,8 @@ def metrics(folder: Path) -> list[dict[str, float]]:
         "select run_uuid from runs join tags using (run_uuid) where key = 'role' and tags.value = 'job' "
         "order by start_time desc",
     )
-    return [dict(query(folder, f"select key, value from latest_metrics where run_uuid = '{job}'")) for (job,) in jobs]
+    of_jobs = [query(folder, f"select key, value from latest_metrics where run_uuid = '{job}'") for (job,) in jobs]
+    return [without_groups(dict(rows)) for rows in of_jobs]
 
 
 @pytest.mark.slow
@@ -67,7 +69,7 @@ def test_a_traced_application_is_measured_in_one_step_and_again_from_the_store(f
     # The failed trace has no answer, which a rerun asks for again.
     assert later["stages_made"] <= 1 < earlier["stages_made"]
     assert len(list((folder / ".ragauge" / "traces").glob("*.jsonl"))) == 1
-    days = query(folder, "select step, value, timestamp from metrics where key = 'correct_share_at_day'")
+    days = query(folder, "select step, value, timestamp from metrics where key = 'chart/correct_share_at_day'")
     day = query(folder, "select strftime('%Y%m%d', timestamp_ms / 1000, 'unixepoch') from trace_info")[0][0]
     assert {step for step, *_ in days} == {int(day)}
     assert {value for _, value, _ in days} == {0.5}

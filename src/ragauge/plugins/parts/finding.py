@@ -60,7 +60,7 @@ class Parts(Finding):
     """The gain of each option over another of its part, all else equal."""
 
     name = "parts"
-    after = "budgets"
+    after = "ir_score"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Brought`; None where no two systems differ in one part alone, nor against the LLM, nor in chunks."""

@@ -7,9 +7,8 @@ from typing import Any
 
 from ragauge.contract.finding import Cell, Finding, Fold, Found, Founds, Grid, Kind, Num, Section, Shown, Text
 from ragauge.contract.jobs import Jobs
-from ragauge.contract.metric_names import Metric
-from ragauge.estimate.curves import Budgets, budgets
 from ragauge.findings.tables import number, table
+from ragauge.plugins.budgets.curves import Budgets, budgets
 from ragauge.show.formats import score
 
 _NAMES = {"ir_score": "IR score", "correct": "right"}
@@ -19,7 +18,7 @@ class OverBudgets(Finding):
     """The measures of a sweep by budget N."""
 
     name = "budgets"
-    metrics = (Metric("correct_share_at_n/*", chart=True),)
+    after = "ir_score"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Budgets`; None where no system has two."""

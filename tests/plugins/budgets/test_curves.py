@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import norm
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.estimate.curves import budgets, compare_curves, curve_band, smallest_budget
 from ragauge.estimate.intervals import bounded_mean, wilson_interval
+from ragauge.plugins.budgets.curves import budgets, compare_curves, curve_band, smallest_budget
 from simulations.curves import BUDGETS, draw
 
 
