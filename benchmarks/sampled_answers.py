@@ -1,12 +1,13 @@
 """What a sample of answers would have said of a recorded study: shares of right answers, and the best system.
 
-    python benchmarks/sampled_answers.py samples.jsonl passages.jsonl [--n 200] [--orders 200]
+    python benchmarks/sampled_answers.py samples.jsonl passages.jsonl [--n 200] [--orders 200] [--race 0.03]
 
 The first file has a row per question with `reference` and, for each system, {answer, docnos}; the second the texts
 by docno. An answer is right by exact match (SQuAD's). In every random order the first n questions are taken for
 answered and judged (`llm.sample=n`), all others for retrieved alone: what is known of them is whether the reference
 answer stands in the passages (`estimate.features=[answer_in_context]`). The whole file says what is true of these
-questions. With an earlier run (`judge.earlier`) the first system was answered throughout.
+questions. With an earlier run (`judge.earlier`) the first system was answered throughout. `--race` says instead how
+races of the systems with this margin would have gone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ragauge.estimate import choose_topics, cross_fit, ppi_shares
 from ragauge.estimate.outcomes import TARGETS, TOPICS
 from ragauge.estimate.pairs import powered_difference
 from ragauge.measures.answers import ExactMatch
+from ragauge.plugins.race.course import BEATEN, Course, Rules, run_race
 
 NOTHING = {"answer": None, "docnos": []}
 FEATURES = ["answer_in_context"]
@@ -84,6 +86,35 @@ def one_order(systems: dict[str, pd.DataFrame], n: int, seed: int, earlier: str 
     return found
 
 
+def race(systems: dict[str, pd.DataFrame], margin: float, orders: int) -> None:
+    """Prints how races over random orders of the questions end, and what they pay for."""
+    names = list(systems)
+    right = np.array([(rows["label"] == 5).to_numpy(dtype=float) for rows in systems.values()])
+    courses: list[Course] = []
+    held: list[tuple[float, float]] = []
+    for seed in range(orders):
+        table = right[:, np.random.default_rng(seed).permutation(right.shape[1])]
+        ask = lambda running, n, table=table: table[list(running), :n]  # noqa: E731
+        course = run_race(ask, *table.shape, Rules(margin=margin))
+        rows, true = course.results(), right.mean(axis=1)
+        apart = true - true[course.best]
+        means = rows["low"].le(true + 1e-9) & rows["high"].ge(true - 1e-9)
+        pairs = rows["difference_low"].le(apart + 1e-9) & rows["difference_high"].ge(apart - 1e-9)
+        held.append((means.mean(), pairs.mean()))
+        courses.append(course)
+    calls = [sum(course.used) / right.size for course in courses]
+    print(f"margin {margin:g}: {np.mean(calls):.1%} of the answers in the mean, {min(calls):.1%} to {max(calls):.1%}")
+    print("intervals hold: means {:.1%}, differences {:.1%}".format(*np.mean(held, axis=0)))
+    print("| system | right of all | best in | dropped in | of these as beaten | topics in the mean |")
+    print("|---|---|---|---|---|---|")
+    for number, name in enumerate(names):
+        gone = [course.dropped[number].why for course in courses if number in course.dropped]
+        used = np.mean([course.used[number] for course in courses])
+        first = sum(course.best == number for course in courses)
+        beaten = sum(why == BEATEN for why in gone)
+        print(f"| {name} | {right[number].mean():.3f} | {first} | {len(gone)} | {beaten} | {used:.0f} |")
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("samples", type=Path)
@@ -91,8 +122,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--n", type=int, default=200)
     parser.add_argument("--orders", type=int, default=200)
     parser.add_argument("--earlier", help="the system that was answered throughout")
+    parser.add_argument("--race", type=float, metavar="MARGIN", help="race.margin of races in place of samples")
     asked = parser.parse_args(arguments)
     systems = read_systems(asked.samples, asked.passages)
+    if asked.race is not None:
+        race(systems, asked.race, asked.orders)
+        return
     rows = pd.DataFrame(
         [
             {"order": seed, **row}

@@ -51,6 +51,7 @@ MODULES = (
     "truthfulness",
     "ares",
     "clusters",
+    "race",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

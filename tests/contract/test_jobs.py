@@ -54,6 +54,13 @@ def test_systems_are_named_by_what_differs_but_for_the_budget() -> None:
     assert len(set(system_names([["retriever=a", "llm=x"], ["retriever=a"], ["retriever=b"]]))) == 3
 
 
+def test_a_sample_of_answers_is_in_a_name_only_where_nothing_else_tells_jobs_apart() -> None:
+    raced = [["retriever=a", "n_tokens=100", "llm.sample=60"], ["retriever=b", "n_tokens=100", "llm.sample=80"]]
+    assert system_names(raced) == ["a", "b"]
+    swept = [["retriever=a", "llm.sample=60"], ["retriever=a", "llm.sample=80"]]
+    assert system_names(swept) == ["llm.sample=60", "llm.sample=80"]
+
+
 def test_the_heading_of_pairs_names_the_baseline_and_the_budget() -> None:
     def compared(n_tokens: int | None) -> Compared:
         runs = pd.DataFrame({"n_tokens": [100, 300]})

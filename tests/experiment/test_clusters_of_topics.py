@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pandas as pd
 import pytest
 
@@ -59,6 +61,7 @@ def test_the_sentence_says_what_clusters_do_to_intervals():
     )
     assert text.endswith("times as wide: cluster=document makes them so")
     assert clustered_line([one], False).startswith("shared documents: cluster=document makes intervals ")
+    assert clustered_line([dataclasses.replace(one, width_ratio=1.09)], False) == ""
     (chosen,) = clusterings(rows(CLUSTER, ["1", "1", "2", "2"]))
     assert clustered_text([chosen], True).startswith("intervals and tests are over 2 clusters of 4 topics")
     # Without verdicts it is of the IR score.

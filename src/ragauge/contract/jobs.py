@@ -200,10 +200,16 @@ class Compared:
 
 
 def system_names(overrides: Sequence[Sequence[str]]) -> list[str]:
-    """The names that distinguish jobs but for n_tokens: the values of the overrides that differ between them."""
+    """The names that distinguish jobs but for n_tokens: the values of the overrides that differ between them.
+
+    `llm.sample` is in them only where nothing else tells jobs apart.
+    """
     chosen = [dict(o.split("=", 1) for o in job if "=" in o) for job in overrides]
     keys = list(dict.fromkeys(k for job in chosen for k in job if k != "n_tokens"))
     varied = [k for k in keys if len({job.get(k) for job in chosen}) > 1]
+    others = [k for k in varied if k != "llm.sample"]
+    if len({tuple(map(job.get, ("n_tokens", *others))) for job in chosen}) == len(chosen):
+        varied = others
     if not varied:
         varied = [k for k in keys if k == "retriever"]
     return [

@@ -25,6 +25,7 @@ from ragauge.estimate.outcomes import (
 )
 
 SHARED = "evidence_cluster"  # column of outcomes: the topics that share documents of their evidence
+_NOTICEABLE = 1.1  # times as wide: less is no line on the terminal, where nobody chose clusters
 
 
 @dataclass(frozen=True)
@@ -118,12 +119,15 @@ def clustered_text(found: Sequence[Clustering], chosen: bool) -> str:
 
 
 def clustered_line(found: Sequence[Clustering], chosen: bool) -> str:
-    """`clustered_text` in a line of 80 columns."""
-    one, times = found[0], _range([each.width_ratio for each in found])
+    """`clustered_text` in a line of 80 columns; "" where clusters that nobody chose widen no interval by a tenth."""
+    ratios = [each.width_ratio for each in found]
+    one, times = found[0], _range(ratios)
     if chosen:
         return f"intervals over {one.n_clusters} clusters of topics are {times} times as wide"
     if one.n_clusters == 1:
         return "all topics share documents, intervals may be too narrow: cluster=<attribute>"
+    if max(ratios) < _NOTICEABLE:
+        return ""
     return f"shared documents: cluster=document makes intervals {times} times as wide"
 
 

@@ -60,14 +60,14 @@ def choose_topics(
     sizes = np.bincount(stratum, minlength=strata)
     spread = np.sqrt(np.bincount(stratum, by_topic["spread"], minlength=strata) / np.maximum(sizes, 1))
     take = _allocate(sizes, sizes * spread, n, min(n, min_per_stratum))
-    order = _random_order(by_topic.index, seed)
+    order = random_order(by_topic.index, seed)
     judged = np.zeros(n_topics, dtype=bool)
     for s in range(strata):
         judged[order[stratum[order] == s][: take[s]]] = True
     return pd.DataFrame({"qid": by_topic.index.to_numpy(), "stratum": stratum, "judged": judged})
 
 
-def _random_order(qids: Iterable[object], seed: int) -> np.ndarray:
+def random_order(qids: Iterable[object], seed: int) -> np.ndarray:
     """int [topics]: the topics in the order of a hash of seed and qid, which is random for every seed."""
     texts = [f"{seed}\0{qid}".encode("utf-8", "surrogatepass") for qid in qids]
     return np.argsort([hashlib.blake2b(text, digest_size=16).hexdigest() for text in texts], kind="stable")

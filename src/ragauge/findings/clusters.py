@@ -45,4 +45,4 @@ class Clusters(Finding):
     def show(self, jobs: Jobs, value: tuple[str, str], found: Founds) -> Shown:
         """The line on the terminal, the sentence at the head of the report."""
         line, sentence = value
-        return Shown(lines=[line], notes=[f"{sentence[0].upper()}{sentence[1:]}."])
+        return Shown(lines=[line] if line else [], notes=[f"{sentence[0].upper()}{sentence[1:]}."])

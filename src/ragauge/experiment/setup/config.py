@@ -83,6 +83,17 @@ class Reported:
 
 
 @dataclass
+class Raced:
+    """When a sweep with `hydra/sweeper=race` drops a system, and by which measure."""
+
+    measure: str = "right"
+    margin: float = 0.03
+    alpha: float = 0.05
+    first: int = 60
+    batch: int = 20
+
+
+@dataclass
 class RecordedSystem:
     """The file of a system that was recorded, which one of it, and what a missing row is."""
 
@@ -114,6 +125,7 @@ class Config:
     engine: Any = None
     recorded: RecordedSystem = field(default_factory=RecordedSystem)
     service: Any = None
+    race: Raced = field(default_factory=Raced)
     n_tokens: int = 1000
     n_grid: list[int] = field(default_factory=list)
     measures: list[str] = field(default_factory=lambda: list(RANKINGS))

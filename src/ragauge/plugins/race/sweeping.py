@@ -1,0 +1,153 @@
+"""`hydra/sweeper=race`: races the jobs of a sweep, and says how many topics each of them answers.
+
+Answers and verdicts of the race are in the ledger and the store. So the jobs, which run after it, ask for none again,
+and a race that was interrupted goes on where it was when it is started again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ragauge.contract.errors import ConfigError, GateError
+from ragauge.contract.records import attempt_of
+from ragauge.contract.redact import redact
+from ragauge.contract.visible import visible
+from ragauge.experiment.folder import write_json
+from ragauge.plugins.race.course import Course, Rules, run_race
+from ragauge.plugins.race.systems import System, make_systems
+from ragauge.store import Key
+
+if TYPE_CHECKING:
+    from hydra.core.config_loader import ConfigLoader
+    from omegaconf import DictConfig
+
+RACE_FILE = "race.json"  # in the sweep's folder
+# Values that the drawn upper bounds of leads may have.
+_LEADS = np.round(np.arange(-0.5, 0.5, 0.01), 2)
+
+
+def sampled_jobs(loader: ConfigLoader, sweep: DictConfig, jobs: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The overrides of the jobs, with the `llm.sample` at which each left the race; writes the race's file.
+
+    ConfigError where the jobs cannot race. A dry run races nothing: its jobs answer all topics.
+    """
+    from omegaconf import OmegaConf
+
+    settings: Any = OmegaConf.to_container(sweep.race, resolve=True)
+    measure = settings.pop("measure")
+    rules = Rules(**settings)
+    if len(jobs) < 2:
+        raise ConfigError(f"hydra/sweeper=race: {len(jobs)} job, and a race takes two at least")
+    if sweep.dry_run:
+        _tell("a dry run races nothing: it prices all topics, which a race pays for at most")
+        return [list(job) for job in jobs]
+    systems = make_systems(loader, sweep, jobs, measure)
+    order = systems[0].order
+    if len(order) < 2:
+        raise ConfigError(f"hydra/sweeper=race: {len(order)} topic that can be judged, and a race takes two at least")
+    folder = Path(str(sweep.hydra.sweep.dir)).absolute()
+    note = _earlier_races(systems, measure, rules, order)
+    if note:
+        _tell(note)
+    _tell(
+        f"{len(systems)} systems by {measure}, {len(order):,} topics; looks after {rules.first} and each {rules.batch} "
+        f"more, margin {rules.margin:g}"
+    )
+    course = run_race(
+        lambda running, n: _asked([systems[i] for i in running], measure, order[:n]),
+        len(systems),
+        len(order),
+        rules,
+        _LEADS.tolist(),
+        lambda course: _tell_look(course, systems),
+    )
+    write_json(folder / RACE_FILE, {**_record(course, measure, note), "attempt": attempt_of(folder)})
+    most = max(course.used)
+    _tell(
+        f"over after {most:,} topics: {course.why}; {sum(course.used):,} of {len(systems) * len(order):,} answers, "
+        f"{sum(course.used) / (len(systems) * len(order)):.0%}"
+    )
+    return [[*job, f"llm.sample={max(n, 2)}"] for job, n in zip(jobs, course.used, strict=True)]
+
+
+def _asked(systems: Sequence[System], measure: str, order: Sequence[str]) -> np.ndarray | None:
+    """The values that `Ask` returns. A system that fails has missing values, and its job will report the error."""
+    rows = []
+    for system in systems:
+        try:
+            rows.append(system.values(measure, order))
+        except GateError as error:
+            _tell(f"{system.name}: {error}")
+            return None
+        except Exception as error:
+            _tell(f"{system.name} leaves the race: {type(error).__name__}: {error}")
+            rows.append(np.full(len(order), np.nan))
+    return np.array(rows)
+
+
+def _tell_look(course: Course, systems: Sequence[System]) -> None:
+    n = course.looks[-1].n
+    for number, gone in course.dropped.items():
+        if gone.n == n:
+            _tell(
+                f"after {n:,} topics {systems[number].name} is dropped, {gone.why}: its lead is at most "
+                f"{gone.upper:+.2f}; best now: {systems[gone.rival].name}"
+            )
+
+
+def _tell(line: str) -> None:
+    print(visible(redact(f"race: {line}"), one_line=True), file=sys.stderr, flush=True)
+
+
+def _record(course: Course, measure: str, note: str) -> dict[str, Any]:
+    """The race in plain values; systems are the numbers of the sweep's jobs."""
+    results = course.results().to_dict("records") if course.running else []
+    return {
+        "measure": measure,
+        "n_topics": course.n_topics,
+        "margin": course.rules.margin,
+        "alpha": course.rules.alpha,
+        "why": course.why,
+        "answers": sum(course.used),
+        "best": course.best if course.running else None,
+        "running": course.running,
+        "failed": sorted(course.failed),
+        "dropped": {number: vars(gone) for number, gone in course.dropped.items()},
+        "looks": [{"n": look.n, "upper": look.upper} for look in course.looks],
+        "results": [{k: v for k, v in row.items() if not math.isnan(v)} for row in results],
+        "note": note,
+    }
+
+
+def _earlier_races(systems: Sequence[System], measure: str, rules: Rules, order: Sequence[str]) -> str:
+    """The sentence on earlier races of these systems by other rules or over other topics; "" where there are none.
+
+    They are known by a file in the store, which this race joins.
+    """
+    names = Key("race", 1, {"systems": sorted(system.name for system in systems), "measure": measure})
+    file = systems[0].pipeline.store.root / "races" / f"{names.digest}.json"
+    topics = Key("race_topics", 1, {"order": list(order)}).digest
+    this = {**vars(rules), "topics": topics, "n_topics": len(order)}
+    known = json.loads(file.read_text(encoding="utf-8"))["races"] if file.is_file() else []
+    others = [race for race in known if {k: race[k] for k in this} != this]
+    if len(others) == len(known):
+        write_json(file, {"races": [*known, {**this, "began": time.strftime("%Y-%m-%d %H:%M")}]})
+    if not others:
+        return ""
+    last = others[-1]
+    other = [f"{key} {last[key]:g}" for key in vars(rules) if last[key] != this[key]]
+    other += [f"{last['n_topics']:,} topics, not these"] if last["topics"] != topics else []
+    alpha = rules.alpha + sum(race["alpha"] for race in others)
+    return (
+        f"these systems raced before with {', '.join(other)} ({last['began']}). Each race by itself drops the best in "
+        f"at most {rules.alpha:.0%}. All {len(others) + 1} together do in up to {alpha:.0%}, which counts where an "
+        "earlier race was the reason for this one's topics or rules"
+    )

@@ -1,0 +1,160 @@
+"""The systems of a race: the jobs of a sweep, composed and checked, and their values on the first topics."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.current_job import working_on
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.jobs import system_names
+from ragauge.contract.loading import class_of
+from ragauge.contract.offers import DatasetOffers, offered
+from ragauge.contract.redact import remember
+from ragauge.estimate.sampling import random_order
+from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.measuring import pin_window
+from ragauge.experiment.outcomes import Sample
+from ragauge.experiment.prepared import judged_later, prepared
+from ragauge.experiment.setup.config import refuse_keys, settle
+from ragauge.store import canonical_json
+
+if TYPE_CHECKING:
+    from hydra.core.config_loader import ConfigLoader
+    from omegaconf import DictConfig
+
+    from ragauge.experiment.stages.pipeline import Pipeline
+
+RIGHT, IR_SCORE = "right", "ir_score"
+
+
+@dataclass(frozen=True)
+class _These(Sample):
+    """Certain topics in place of a draw."""
+
+    qids: frozenset[str] = frozenset()
+
+    def uniform(self, qids: pd.Series, unjudged: Collection[str]) -> pd.DataFrame:
+        """The topics as if they had been drawn: [qid, stratum, judged]."""
+        return pd.DataFrame({"qid": qids, "stratum": 0, "judged": qids.isin(self.qids)})
+
+
+@dataclass
+class System:
+    """A job of the sweep as its race sees it: its stages, where it will write, and its values until now."""
+
+    name: str
+    folder: Path
+    pipeline: Pipeline
+    seed: int
+    known: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def values(self, measure: str, order: Sequence[str]) -> np.ndarray:
+        """float [topics] in [0, 1], higher is better: the measure on these first topics of the random order.
+
+        A value that is missing, such as one of a failed answer, is 0. The topics that follow those of the last call are
+        answered and judged. How many may be missing is up to the job, which sees all its topics.
+        """
+        new = list(order[len(self.known) :])
+        if measure == IR_SCORE:
+            found = self.pipeline.retrieved.set_index("qid")[IR_SCORE]
+        else:
+            these = _These(max(len(new), 2), of="llm", qids=frozenset(new))
+            with working_on(self.folder):
+                found = _values(replace(self.pipeline, answered=these, max_missing_share=1.0), measure)
+        values = found.reindex(new).astype("float64")
+        lower = any(info.name == measure and info.direction == "lower" for info in self.pipeline.answer_measures)
+        self.known = np.concatenate([self.known, (1 - values if lower else values).fillna(0.0)])
+        return self.known
+
+    @property
+    def order(self) -> list[str]:
+        """The qids that a sample of answers draws from, in the random order in which it does."""
+        qids = self.pipeline.frame("topics")["qid"]
+        rest = qids[~qids.isin(list(self.pipeline.unjudged))]
+        kept = pd.Index(rest if len(rest) else qids).sort_values()
+        return [str(qid) for qid in kept[random_order(kept, self.seed)]]
+
+
+def _values(pipeline: Pipeline, measure: str) -> pd.Series:
+    """A measure of the answers by qid; answers and judges them."""
+    if measure == RIGHT:
+        label: pd.Series = pipeline.verdicts.set_index("qid")["label"]
+        return label.eq(5)
+    values = pipeline.frame("answer_values")
+    of_measure: pd.Series = values[values["measure"] == measure].set_index("qid")["value"]
+    return of_measure
+
+
+def make_systems(loader: ConfigLoader, sweep: DictConfig, jobs: Sequence[Sequence[str]], measure: str) -> list[System]:
+    """The jobs of a sweep, composed and checked; ConfigError where they cannot race by the measure."""
+    names = system_names([list(job) for job in jobs])
+    budgets = [next((o for o in job if o.startswith("n_tokens=")), "") for job in jobs]
+    if len(set(names)) < len(names):
+        names = [f"{name} {budget}".strip() for name, budget in zip(names, budgets, strict=True)]
+    found: list[System] = []
+    alike: set[str] = set()
+    for number, (job, name) in enumerate(zip(jobs, names, strict=True)):
+        cfg, folder = _composed(loader, sweep, job, number)
+        _refuse(cfg, name)
+        pin_window(cfg, folder)
+        pipeline, _ = prepared(cfg, folder)
+        if judged_later(pipeline, folder):
+            raise ConfigError("hydra/sweeper=race: judge.mode=batch judges after the last job: use judge.mode=single")
+        _check_measure(pipeline, measure)
+        judge = pipeline.identity_of(pipeline.components.judge)
+        alike.add(canonical_json([pipeline.entry("dataset").digest, judge, int(cfg.seed)]))
+        if len(alike) > 1:
+            raise ConfigError(f"hydra/sweeper=race: {name} has another dataset, judge or seed than {found[0].name}")
+        found.append(System(name, folder.path, pipeline, int(cfg.seed)))
+    return found
+
+
+def _composed(loader: ConfigLoader, sweep: DictConfig, job: Sequence[str], number: int) -> tuple[DictConfig, JobFolder]:
+    """The config of a job as Hydra's launchers compose it, and where it will write."""
+    from hydra.core.hydra_config import HydraConfig
+    from omegaconf import OmegaConf, open_dict
+
+    cfg = loader.load_sweep_config(sweep, list(job))
+    with open_dict(cfg):
+        cfg.hydra.job.id = cfg.hydra.job.num = number
+    before = HydraConfig.instance().cfg
+    HydraConfig.instance().set_config(cfg)
+    try:
+        place = Path(str(cfg.hydra.sweep.dir)).absolute()
+        choices = {str(k): str(v) for k, v in cfg.hydra.runtime.choices.items() if "/" not in str(k)}
+        folder = JobFolder(place / str(cfg.hydra.sweep.subdir), place, number, choices, tuple(job))
+        with open_dict(cfg):
+            del cfg["hydra"]
+        remember(OmegaConf.to_container(cfg, resolve=True))
+    finally:
+        HydraConfig.instance().cfg = before
+    refuse_keys(cfg)
+    settle(cfg)
+    return cfg, folder
+
+
+def _refuse(cfg: DictConfig, name: str) -> None:
+    """ConfigError for a setting that chooses topics besides the race, or a dataset that answers none."""
+    samples: Mapping[str, Any] = {f"{part}.sample": cfg[part].get("sample") for part in ("llm", "judge")}
+    for key, n in samples.items():
+        if n is not None:
+            raise ConfigError(f"{key}={n}: hydra/sweeper=race says how many topics a system answers; leave it out")
+    if offered(class_of("dataset", cfg.dataset.get("_target_"), object), DatasetOffers).run_job:
+        raise ConfigError(f"{name}: dataset={cfg.dataset.name} answers nothing, so there is no race")
+
+
+def _check_measure(pipeline: Pipeline, measure: str) -> None:
+    """ConfigError unless every topic has a value of the measure from 0 to 1."""
+    if pipeline.components.llm.kind == "none":
+        raise ConfigError("hydra/sweeper=race: llm=none answers nothing, so there is no race")
+    bounded = [info.name for info in pipeline.answer_measures if info.unit in ("share", "ratio")]
+    judged = [] if pipeline.components.judge.kind == "none" else [RIGHT]
+    allowed = [*judged, IR_SCORE, *bounded]
+    if measure not in allowed:
+        raise ConfigError(f"race.measure={measure}: allowed are {', '.join(allowed)}")
