@@ -36,9 +36,7 @@ from ragauge.track import LoggedRun, Reader, has_experiment, tracking_uri
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from ragauge.experiment.measured import MeasuredJob
     from ragauge.experiment.stages.pipeline import Pipeline
-    from ragauge.track import Run
 
 log = logging.getLogger(__name__)
 
@@ -143,13 +141,6 @@ def enforce(
         if check.verdict == "pass" and check.kind == "baseline":
             log.info("gate: %s", check.said)
     result.raise_for()
-
-
-def judge_in_looks(job: MeasuredJob, run: Run) -> None:
-    """Judges the sample of a job with `judge.looks` batch by batch, until its gate is decided."""
-    from ragauge.plugins.gate import judging  # which calls `evaluate`
-
-    judging.judge_in_looks(job, run)
 
 
 def evaluate(gate: Gate, jobs: Sequence[Gated], uri: str | None = None) -> GateResult:
