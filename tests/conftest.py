@@ -13,6 +13,7 @@ import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
+import made_database
 from hash_embedder import HashEmbedder
 from processes import TWO_BY_TWO, run_fresh
 from ragauge.contract.protocols import Tools
@@ -111,6 +112,13 @@ def postgres() -> Iterator[str]:
     """URL of a PostgreSQL database."""
     with postgres_server() as url:
         yield url
+
+
+@pytest.fixture(scope="session", autouse=True)
+def empty_database(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
+    """MLflow's databases are copies of one that is made once for all processes of the tests."""
+    base = tmp_path_factory.getbasetemp()
+    made_database.copy_from((base if worker_id == "master" else base.parent) / "empty.db")
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from ragauge.commands import _errors, callbacks, cli, compare, known, library, main, results
+from ragauge.commands import _errors, callbacks, cli, compare, conf, known, library, main, results, stages
 from ragauge.commands._errors import told
 from ragauge.commands.conf import _options, explain, quoted
-from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.errors import ConfigError, DataError, GateError
 
+KEY = "sk-planted-0123456789abcdef"
 Capture = pytest.CaptureFixture[str]
 
 
@@ -299,3 +300,85 @@ def test_hydra_s_command_line_is_what_a_plug_in_makes_of_it_and_is_put_back(monk
     assert seen[0][0] == ["rerun=x", 'measures=["P(r=1)"]']
     with main._command_line(["n_tokens=5"], lambda arguments: None):
         assert main.sys.argv == ["program", "n_tokens=5"]
+
+
+# --- how a sweep begins and ends, and what Python is told -----------------------------------------------------
+
+
+def test_output_that_nobody_reads_goes_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (tmp_path / "said").open("w", encoding="utf-8") as said:
+        monkeypatch.setattr("sys.stdout", said)
+        _errors.drop_output()
+        print("lost", flush=True)
+    assert (tmp_path / "said").read_text(encoding="utf-8") == ""
+
+
+def test_the_jobs_of_a_sweep_are_composed_by_what_refuses_keys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    loader = SimpleNamespace(load_sweep_config=lambda master, overrides: OmegaConf.create({"api_key": KEY}))
+    hydra = SimpleNamespace(config_loader=loader)
+    began: list[Any] = []
+    monkeypatch.setattr(callbacks.GlobalHydra, "instance", lambda: SimpleNamespace(hydra=hydra))
+    monkeypatch.setattr(main, "sweep_begins", began.append)
+    cfg = OmegaConf.create({"tracking": {"uri": "sqlite:///x.db"}, "hydra": {
+        "sweep": {"dir": str(tmp_path)}, "overrides": {"task": ["n_tokens=100,200"]}}})  # fmt: skip
+    callbacks.KeysCallback().on_multirun_start(cfg)
+    assert began == ["sqlite:///x.db"]
+    with pytest.raises(ConfigError, match="api_key"):
+        hydra.config_loader.load_sweep_config(None, [])
+
+
+def test_an_interrupted_sweep_waits_for_its_workers_and_a_job_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    closed: list[str] = []
+    child = SimpleNamespace(join=waited.append)
+    monkeypatch.setattr(main.multiprocessing, "active_children", lambda: [child])
+    monkeypatch.setattr("ragauge.track.close_orphans_quietly", closed.append)
+    monkeypatch.setattr(main, "_sweep_tracking", [])
+    main.close_runs_of_workers()
+    assert (waited, closed) == ([], [])
+    main.sweep_begins("sqlite:///x.db")
+    main.close_runs_of_workers()
+    assert (waited, closed) == ([10], ["sqlite:///x.db"])
+
+
+def test_a_key_inside_of_a_value_that_is_unknown_is_named_with_those_that_are_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(conf, "_allowed_keys", lambda key, config_name: ["note", "uri"])
+    error = ValueError("Error merging override tracking={uir: x}")
+    error.__cause__ = ValueError("Key 'uir' not in 'Tracking'\n    full_key: tracking.uir")
+    assert explain(error) == ("unknown key 'tracking.uir'. Did you mean tracking.uri? Tracking has: note, uri")
+
+
+def test_the_plan_of_a_job_is_printed_stage_by_stage(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    key = SimpleNamespace(version=3, digest="0123456789abcdef")
+    lines = [SimpleNamespace(name="dataset", key=key, waits_for=None, stored=True),
+             SimpleNamespace(name="run", key=None, waits_for="dataset", stored=False)]  # fmt: skip
+    monkeypatch.setattr(stages, "_composed", lambda overrides: overrides)
+    monkeypatch.setattr("ragauge.experiment.stages.components.make_pipeline",
+                        lambda cfg, folder: SimpleNamespace(lines=lambda: lines))  # fmt: skip
+    assert stages.main(["retriever=bm25"]) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()] == [
+        ["stage", "version", "digest", "stored"], ["dataset", "3", "0123456789ab", "yes"],
+        ["run", "known", "after", "dataset", "no"],
+    ]  # fmt: skip
+
+
+def test_a_gate_that_fails_names_the_run_where_there_is_one(tmp_path: Path) -> None:
+    record = {"exit_code": 3, "error_type": "GateError", "error": "em is 0.4"}
+    with pytest.raises(GateError, match=r"^em is 0\.4$"):
+        library._raise_failure(record, tmp_path)
+    with pytest.raises(GateError, match=r"^em is 0\.4; its results: ragauge\.load\('r1'\)$"):
+        library._raise_failure({**record, "run_id": "r1"}, tmp_path)
+    library._raise_failure({"exit_code": 0}, tmp_path)
+
+
+def test_samples_of_several_systems_are_a_sweep_over_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(library, "sweep", lambda texts, *_: asked.append(texts))
+    rows = [{"question": "?", "answer": "x", "system": name} for name in ("a", "b")]
+    library.evaluate(rows, ["em"], "lexical", None, [], {"store": str(tmp_path)})
+    assert asked[0][-1] == "recorded.system=a,b"
+    assert {"experiment=recorded", "answers=[em]", "judge=lexical"} <= set(asked[0])
+    with pytest.raises(ConfigError, match="metrics='em': allowed are lists of names"):
+        library.evaluate(rows, "em", "lexical", None, [], {"store": str(tmp_path)})

@@ -58,6 +58,21 @@ def test_a_value_that_no_command_line_holds_is_named_by_its_key(value: Any) -> N
         given.overrides({"llm": {"seed": value}}, {}, swept=False)
 
 
+def test_two_functions_of_one_name_are_no_sweep() -> None:
+    def searched_by_us(query: str) -> list[str]:
+        return [query]
+
+    first = searched_by_us
+
+    def searched_by_us(query: str) -> list[str]:  # type: ignore[no-redef]
+        return []
+
+    [text] = given.overrides({}, {"retriever": [first, "bm25"]}, swept=True)
+    assert text == "retriever=searched_by_us,bm25"
+    with pytest.raises(ConfigError, match="two functions have the same name"):
+        given.overrides({}, {"retriever": [first, searched_by_us]}, swept=True)
+
+
 @dataclass
 class Case:
     """As DeepEval's LLMTestCase."""

@@ -16,6 +16,7 @@ KNOWN = {
     "experiment/test_ranking_columns.py": {"compare"},
     "experiment/test_reranked_job.py": {"track"},
     "experiment/test_team_server.py": {"track"},
+    "made_database.py": {"track"},
     "plugins/traces/test_traces.py": {"track"},
     "plugins/upkeep/test_store_cli.py": {"store"},
     "simulations/predictor.py": {"estimate"},

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
-from ragauge.contract.groups import CALLS
-from ragauge.findings.cost import COUNTED, costs, costs_of_jobs, latencies, stage_seconds
+import pandas as pd
+
+from ragauge.contract.groups import CALLS, GROUPS
+from ragauge.findings.cost import (
+    COUNTED,
+    costs,
+    costs_of_jobs,
+    costs_of_parts,
+    costs_of_replies,
+    latencies,
+    stage_seconds,
+)
 
 
 def record(**metrics: float) -> dict[str, Any]:
@@ -39,3 +50,29 @@ def test_latency_has_its_stages_in_order_and_the_total_last() -> None:
     assert list(row["stages"]) == ["run", "answers", "total"]
     assert row["stages"]["total"] == (50.0, 95.0)
     assert row["topics"] == 50
+
+
+REPLIES = pd.DataFrame(
+    {"qid": ["a", "b", "c"], "calls": [2, 1, 0], "cached": [False, True, False], "prompt_tokens": [7, 5, 0],
+     "completion_tokens": [3, 2, 0], "cost_usd": [0.5, 0.25, 0.0]}
+)  # fmt: skip
+
+
+def test_calls_that_were_answered_before_are_counted_apart_and_cost_nothing() -> None:
+    assert costs_of_replies(REPLIES, "judge_") == {
+        "judge_llm_calls": 2, "judge_llm_calls_cached": 1, "judge_llm_usage_unknown": 0, "judge_prompt_tokens": 7,
+        "judge_completion_tokens": 3, "judge_cost_usd": 0.5,
+    }  # fmt: skip
+
+
+def test_answers_from_other_contexts_cost_what_they_took_when_they_were_made() -> None:
+    stage = SimpleNamespace(name="varied_verdicts", group="", uses=(), label="varied", makes=["replies"],
+                            measure=SimpleNamespace(calls="robust_"))  # fmt: skip
+    entry = SimpleNamespace(made=True, frame=lambda name: REPLIES.assign(qid="a", variant=[0, 1, 2]))
+    pipeline = SimpleNamespace(
+        stages=[stage], chat_of=lambda stage: None, entry=lambda label: entry,
+        components=SimpleNamespace(**dict.fromkeys(GROUPS)),
+        tools=SimpleNamespace(counted={}), frame=lambda name: pd.DataFrame({"qid": ["a"]}),
+    )  # fmt: skip
+    found = costs_of_parts(pipeline)
+    assert (found["robust_judge_llm_calls"], found["robust_judge_cost_usd"]) == (2, 0.5)

@@ -14,9 +14,15 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
+import made_database
 from ragauge.contract.errors import ConfigError, full_disk
-from ragauge.track import connect
-from ragauge.track._connection import client_of
+from ragauge.track import _connection, connect
+from ragauge.track._connection import client_of, missing_database
+
+
+@pytest.fixture(autouse=True)
+def own_databases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_connection, "_make_whole", made_database.make_whole)
 
 
 @contextmanager
@@ -81,3 +87,10 @@ def test_a_disk_that_fills_up_while_the_database_is_made_leaves_none_behind(tmp_
     assert [path.name for path in tmp_path.iterdir()] == [".prepare.lock"]
     client, experiment = client_of(uri, "ours")
     assert client.get_experiment(experiment).name == "ours"
+
+
+def test_a_database_is_missing_where_its_file_is_not_there(tmp_path: Path) -> None:
+    (there := tmp_path / "there.db").touch()
+    assert missing_database(f"sqlite:///{there}") is None
+    assert missing_database(f"sqlite:///{tmp_path}/gone.db") == tmp_path / "gone.db"
+    assert missing_database("https://mlflow.example") is None

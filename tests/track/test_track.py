@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -333,6 +334,18 @@ def test_metrics_of_a_chart_are_read_point_by_point_and_others_by_name(tracker: 
     assert read == {"best_at_10": 0.25, "ir_score": 0.5, "ir_score_at_n[100]": 0.25, "ir_score_at_n[200]": 0.5,
                     "right_at_day[20260101]": 0.5, "right_at_day[20260103]": 0.75}  # fmt: skip
     assert list(read)[2:4] == ["ir_score_at_n[100]", "ir_score_at_n[200]"]
+
+
+@pytest.mark.parametrize(("given", "saved"), [({"n_tokens": [100]}, {"n_tokens": [100]}), (None, {})])
+def test_a_model_is_saved_with_the_settings_of_its_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any] | None, saved: dict[str, Any]
+) -> None:
+    told: list[Any] = []
+    monkeypatch.setattr("ragauge.track._runs.save_predictor", lambda folder, *rest: told.append(rest))
+    run: Any = SimpleNamespace(metrics=lambda *_: None, days=lambda _: None, predictor=lambda folder, name: None)
+    example = pd.DataFrame({"ir_score": [0.5]})
+    log_found(run, Found(model=("model", example)), given)
+    assert [(model, settings) for model, _, settings in told] == [("model", saved)]
 
 
 def test_a_finding_is_logged_with_its_metrics_tables_and_files(tracker: Tracker) -> None:

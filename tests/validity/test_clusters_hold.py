@@ -23,5 +23,5 @@ def test_intervals_over_documents(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", TESTS)
 def test_nothing_is_found_where_there_is_nothing(kind: str) -> None:
-    (over, _), _ = measured(TESTS[kind][0], _TWELVE, 0.3, 200, seed=0)
+    (over, _), _ = measured(TESTS[kind][0], _TWELVE, 0.3, 120, seed=0)
     assert over <= 0.12

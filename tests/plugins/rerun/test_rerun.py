@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,13 @@ def conf(tmp_path: Path) -> Path:
     return Path(shutil.copytree(ROOT / "conf", tmp_path / "conf"))
 
 
+@cache
+def shipped(overrides: tuple[str, ...]) -> Any:
+    """The shipped configuration with these overrides, composed once."""
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        return compose("config", overrides=list(overrides))
+
+
 @pytest.fixture
 def log(uri: str, request: pytest.FixtureRequest, tmp_path: Path) -> Log:
     """Logs a run as a job does, in an experiment of the test's own; its id."""
@@ -53,8 +61,8 @@ def log(uri: str, request: pytest.FixtureRequest, tmp_path: Path) -> Log:
 
     def logged(*overrides: str, tags: dict[str, Any] | None = None, **changes: Any) -> str:
         given = [*CHEAP, f"tracking.uri={uri}", f"store={tmp_path / 'theirs'}", *overrides]
-        with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-            cfg: Any = compose("config", overrides=given)
+        cfg = shipped((*CHEAP, f"tracking.uri={uri}", *overrides)).copy()
+        cfg.store = str(tmp_path / "theirs")
         config.settle(cfg)
         content = {**OmegaConf.to_container(cfg), **changes}  # type: ignore[dict-item]
         (files := tmp_path / "config").mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A trainer that learns nothing: it copies MiniLM, so that what surrounds a training can be tried."""
+"""A trainer that learns nothing: it copies its model, so that what surrounds a training can be tried."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from ragauge.texts.model_files import model_path
 
 @dataclass(frozen=True)
 class CopyTrainer:
-    """Copies MiniLM; with `fails` it ends in an error after its steps."""
+    """Copies a model, by its folder or MiniLM; with `fails` it ends in an error after its steps."""
 
     component: ClassVar[str] = "copy"
     version: ClassVar[int] = 1
     kind: ClassVar[str] = "encoder"
     uses: ClassVar[frozenset[str]] = frozenset()
 
+    model: str = "all-MiniLM-L6-v2"
     steps: int = 3
     seconds: float = 0
     fails: bool = False
 
     def base(self) -> Mapping[str, Any]:
-        return {"model": "all-MiniLM-L6-v2"}
+        return {"model": self.model}
 
     def train(self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools) -> Trained:
         for step in range(1, self.steps + 1):
@@ -41,12 +42,10 @@ class CopyTrainer:
         time.sleep(self.seconds)
         if self.fails:
             raise DataError("trainer: one topic is too few to learn from")
-        source = model_path("all-MiniLM-L6-v2")
-        assert source is not None
-        shutil.copytree(source, folder / MODEL)
+        shutil.copytree(model_path(self.model) or self.model, folder / MODEL)
         mined = pd.DataFrame({"qid": data.topics["qid"], "docno": "none"})
         return Trained({"negatives": mined}, {"examples": len(mined)}, {"loss": "none"})
 
     def systems(self, components: Any, model: Path | None) -> Mapping[str, Mapping[str, Any]]:
-        name = "all-MiniLM-L6-v2" if model is None else str(model)
-        return {"alone": {"retriever": Sim(), "embedder": SentenceTransformerEmbedder(name)}}
+        name = self.model if model is None else str(model)
+        return {"alone": {"retriever": Sim(), "embedder": SentenceTransformerEmbedder(name, "torch")}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -32,24 +33,30 @@ from ragauge.plugins.training.jobs.split_dataset import SplitDataset, TopicsLeft
 from ragauge.plugins.training.jobs.splits import Splits, load_splits
 from ragauge.plugins.training.jobs.sweep import finish
 from small_pipeline import SmallPipelines
+from tiny_encoder import write_encoder
 
 COPY_TRAINER = ("~trainer", "+trainer._target_=plugins.training.copy_trainer.CopyTrainer")  # no option of conf/trainer
 CONF = Path(__file__).resolve().parents[3] / "conf"
 Train = Callable[..., tuple[int, dict[str, object]]]
 
 
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_encoder(tmp_path_factory.mktemp("models") / "tiny")
+
+
 @pytest.fixture
-def train(tmp_path: Path) -> Train:
-    """Runs a training with the trainer that copies MiniLM; its exit code and its record."""
-    import json
+def train(tmp_path: Path, tiny: Path) -> Train:
+    """Runs a training with the trainer that copies a tiny model; its exit code and its record."""
 
     def run(*overrides: str) -> tuple[int, dict[str, object]]:
         config.register()
         folder = JobFolder(tmp_path / "out", None, 0, {"trainer": "copy"}, overrides)
         given = ["dataset=sample", "dataset.limit=30", "retriever=bm25", f"store={tmp_path / 's'}"]
         given += [f"tracking.uri=sqlite:///{tmp_path / 'mlruns' / 'mlflow.db'}", "measures=[P@1,R@5]"]
+        given += [f"+trainer.model={tiny}"]
         with initialize_config_dir(str(CONF), version_base="1.3"):
-            cfg = compose("train", overrides=[*given, *COPY_TRAINER, *overrides])
+            cfg = compose("train", overrides=[*COPY_TRAINER, *given, *overrides])
         code = execute(cfg, folder)
         return code, json.loads((tmp_path / "out" / "job.json").read_text(encoding="utf-8"))
 
@@ -82,11 +89,15 @@ def test_a_training_leaves_a_run_a_model_a_card_and_what_it_learnt_from(train: T
     assert (folder / "modules.json").is_file()
 
 
-def test_a_training_that_was_done_is_not_done_again(train: Train, tmp_path: Path) -> None:
+def test_a_training_that_was_done_is_not_done_again_and_the_new_run_has_its_charts(
+    train: Train, tmp_path: Path
+) -> None:
     first = train("leaks=drop")[1]
     second = train("leaks=drop")[1]
     assert first["model_digest"] == second["model_digest"]
     assert len(list((tmp_path / "s" / "trained").iterdir())) == 1
+    reader = track.Reader(f"sqlite:///{tmp_path / 'mlruns' / 'mlflow.db'}")
+    assert reader.history(str(second["run_id"]), "loss") == {1: 1.0, 2: 0.5, 3: pytest.approx(1 / 3)}
     assert train("leaks=drop", "seed=1")[0] == 0
     assert len(list((tmp_path / "s" / "trained").iterdir())) == 2
 
@@ -178,13 +189,6 @@ def test_a_training_goes_on_while_mlflow_is_silent_and_logs_its_charts_at_the_en
     reader = track.Reader(f"sqlite:///{tmp_path / 'mlruns' / 'mlflow.db'}")
     assert set(reader.history(str(record["run_id"]), "loss")) == {1, 2, 3}
     assert len(asked) == 4  # once silent, MLflow is asked again for the model and at the end
-
-
-def test_the_charts_of_a_training_that_was_done_before_are_in_the_new_run_too(train: Train, tmp_path: Path) -> None:
-    train("leaks=drop")
-    again = train("leaks=drop")[1]
-    reader = track.Reader(f"sqlite:///{tmp_path / 'mlruns' / 'mlflow.db'}")
-    assert reader.history(str(again["run_id"]), "loss") == {1: 1.0, 2: 0.5, 3: pytest.approx(1 / 3)}
 
 
 def test_a_training_that_is_stopped_at_its_registration_registers_when_it_is_started_again(

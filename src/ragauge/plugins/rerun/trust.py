@@ -12,6 +12,7 @@ import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import import_module
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -227,7 +228,6 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def _configs(folder: Traversable) -> Iterator[Any]:
     """Every YAML file below a folder, unresolved; one that cannot be read vouches for nothing."""
     import yaml
-    from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     for entry in folder.iterdir():
@@ -235,6 +235,13 @@ def _configs(folder: Traversable) -> Iterator[Any]:
             yield from _configs(entry)
         elif entry.name.endswith((".yaml", ".yml")):
             try:
-                yield OmegaConf.to_container(OmegaConf.create(entry.read_text("utf-8")), resolve=False)
+                yield _parsed(entry.read_text("utf-8"))
             except (OSError, ValueError, yaml.YAMLError, OmegaConfBaseException):
                 continue
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Any:
+    from omegaconf import OmegaConf
+
+    return OmegaConf.to_container(OmegaConf.create(text), resolve=False)
