@@ -16,8 +16,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-# Behind this folder, whose kills.py it is that is meant.
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # both have a kills.py; this one is meant
 
 from batch_server import BatchServer
 from kills import PRICE as USD
@@ -29,7 +29,7 @@ SECONDS = 0.5  # that a batch takes
 PRICE = (USD["prompt"], USD["completion"])
 
 
-def sweep(folder: Path, server: BatchServer, limit: int = 20) -> Command:
+def sweep(folder: Path, server: BatchServer, limit: int = 10) -> Command:
     """Starts the sweep in the folder."""
     chat = [
         f"{part}.{value}"

@@ -9,17 +9,21 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from batch_server import BatchServer
 from chat_server import ChatServer
+from ragauge.answering.judges import ChatJudge
 from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError, WaitingError
 from ragauge.contract.protocols import FreshWorkplace
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import Ledger, open_ledger
 from ragauge.plugins.batches import submit, table
+from ragauge.plugins.batches.command import main
 from ragauge.plugins.batches.openai_api import Api
 from ragauge.store import Store
 
@@ -373,6 +377,34 @@ def test_a_batch_is_collected_at_the_address_that_it_was_submitted_to(store: Sto
             model(other).ask(PROMPTS, store, "answers")
         one.finish()
         assert texts(model(one), store) == replies()
+
+
+def test_the_command_lists_open_batches_and_forgets_one(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--ledger", str(store.root / "ledger.db")]
+    with BatchServer(seconds=None) as server:
+        with pytest.raises(WaitingError):
+            model(server, submit_wait=False).ask(PROMPTS, store, "answers")
+        assert main(["ls", *where]) == 0
+        listed = capsys.readouterr().out.splitlines()[1:]
+        assert [line.split()[0] for line in listed] == ["batch_1"]
+        assert listed[0].split()[-2:] == ["7", f"{7 * BOUND:.4f}"]
+        assert main(["forget", "batch_2", *where]) == 2
+        assert main(["forget", "batch_1", *where]) == 0
+        assert open_rows(store) == (1, 7)
+        assert main(["forget", "batch_1", "--yes", *where]) == 0
+    assert open_rows(store) == (0, 0)
+
+
+def test_verdicts_under_several_prompts_are_one_batch(store: Store) -> None:
+    topics = pd.DataFrame({"qid": ["1", "2"], "query": ["who?", "when?"], "answer": ["Anna", "1911"]})
+    evidence = pd.DataFrame({"qid": ["1"], "text": ["Anna did."], "part": [0]})
+    candidates = pd.DataFrame({"qid": ["1", "2"], "candidate": ["a", "a"], "answer": ["Anna", "1912"]})
+    with BatchServer(lambda prompt: json.dumps({"label": 5, "reason": "so it is"})) as server:
+        given = {name: getattr(model(server), name) for name in ("chat", "submit", "submit_poll", "api_key_env")}
+        tools: Any = SimpleNamespace(store=store)
+        found = ChatJudge(**given, prompts=["a", "b", "c"]).judge_candidates(topics, evidence, candidates, tools)
+    assert found[["label", "label_2", "label_3"]].to_numpy().tolist() == [[5, 5, 5]] * 2
+    assert (len(server.batches), sum(server.submitted.values())) == (1, 6)
 
 
 def test_large_stages_are_several_batches(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import track
-from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable
+from ragauge.contract.errors import ConfigError, RagaugeError, WaitingError, full_disk, not_writable
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.experiment.guard import OUTPUT, STORE, TRACKED, exit_code_of
@@ -102,8 +102,9 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
     supersede_earlier(records, tracking_uri)
     for record in records:
         if record["status"] == "FAILED":
+            word = "WAITS" if record["exit_code"] == WaitingError.exit_code else "FAILED"
             print(
-                visible(f"FAILED  {record['name']}: {record.get('error', 'no error was recorded')}"),
+                visible(f"{word}  {record['name']}: {record.get('error', 'no error was recorded')}"),
                 file=sys.stderr,
             )
     return exit_code_of(records)

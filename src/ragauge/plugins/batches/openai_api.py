@@ -193,7 +193,8 @@ class Api:
         told = f"{self._what}: {llm.place}"
         if status == 404:
             raise ConfigError(
-                f"{told} answers 404: it has no files and batches API, or does not know the batch: {self._shown(error)}"
+                f"{told} answers 404: it has no files and batches API, or does not know the batch, which "
+                f"`ragauge batches forget` forgets: {self._shown(error)}"
             ) from None
         passing = status is None or status >= 500 or status in _PASSING
         if not passing or (status == 429 and "insufficient_quota" in str(error)):

@@ -81,16 +81,13 @@ def enter(ledger: Ledger, batch: OpenBatch, requests: Sequence[Request], limit: 
     return ledger.transact(work)
 
 
-def open_batches(ledger: Ledger, names: Sequence[str]) -> list[OpenBatch]:
-    """The batches of these names that are open, the oldest first."""
-    from sqlalchemy import bindparam, text
+def open_batches(ledger: Ledger, names: Sequence[str] | None = None) -> list[OpenBatch]:
+    """The batches of these names, by default all, that are open, the oldest first."""
+    from sqlalchemy import text
 
-    if not names:
-        return []
-
-    query = text("SELECT name, place, remote, sent_at FROM batches WHERE name IN :names ORDER BY sent_at, name")
-    query = query.bindparams(bindparam("names", expanding=True))
-    return ledger.transact(lambda c: [OpenBatch(*row) for row in c.execute(query, {"names": list(names)})], write=False)
+    query = text("SELECT name, place, remote, sent_at FROM batches ORDER BY sent_at, name")
+    found = ledger.transact(lambda c: [OpenBatch(*row) for row in c.execute(query)], write=False)
+    return found if names is None else [batch for batch in found if batch.name in names]
 
 
 def requests_of(ledger: Ledger, batch: str) -> dict[str, Request]:

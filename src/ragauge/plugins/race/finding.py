@@ -75,7 +75,7 @@ class RaceFound(Finding):
         picture = Picture(
             "race",
             "Upper bound of each system's lead over topics, with the margin",
-            "Upper bound of each system's lead over the best other. Below the line of the margin it is dropped.",
+            "Upper bound of each system's lead over the best other. It is dropped once that is at most the margin.",
         )
         notes = [
             "The systems raced: intervals of other tables suppose that the number of topics was fixed beforehand. "
