@@ -12,13 +12,13 @@ from ragauge.estimate.shrinkage import shrunk_means
 def integrated(right: list[int], n: list[int], ends: np.ndarray, cells: int = 80) -> tuple[np.ndarray, np.ndarray]:
     """Posterior means [slices] of the model by brute force, and the probability below each of `ends` [2, slices].
 
-    mu in equal cells of (0, 1); rho, also uniform, in cells that are narrow near 0; every slice's posterior is the
+    mu in equal cells of (0, 1); rho, whose root is uniform, in cells narrow near 0; every slice's posterior is the
     mixture of beta distributions over all of these cells.
     """
     at = (np.arange(cells) + 0.5) / cells
     mu, rho = at[:, None], at**3
     a, b = mu * (1 / rho - 1), (1 - mu) * (1 / rho - 1)
-    log = sum(betabinom.logpmf(k, m, a, b) for k, m in zip(right, n, strict=True)) + np.log(3 * at**2)
+    log = sum(betabinom.logpmf(k, m, a, b) for k, m in zip(right, n, strict=True)) + np.log(1.5 * at**0.5)
     weight = np.exp(log - log.max())
     weight /= weight.sum()
     means = [(weight * (a + k) / (a + b + m)).sum() for k, m in zip(right, n, strict=True)]
@@ -49,10 +49,10 @@ def test_means_and_intervals_are_those_of_the_posterior(right: list[int], n: lis
 
 
 def test_two_slices_of_one_topic_by_hand() -> None:
-    # p(yes, no | mu, rho) = mu (1 - mu) says nothing of rho, whose mean stays 1/2; that of mu is 1/2, too. Given both,
-    # the mean of a slice with a yes is (a + 1) / (a + b + 1) = mu (1 - rho) + rho, on average 1/4 + 1/2.
+    # p(yes, no | mu, rho) = mu (1 - mu) says nothing of rho, whose mean stays 1/3; that of mu is 1/2. Given both, the
+    # mean of a slice with a yes is (a + 1) / (a + b + 1) = mu (1 - rho) + rho, on average 1/3 + 1/3.
     found = shrunk_means([1.0, 0.0], [1, 1], [1, 1])
-    assert found[0] == pytest.approx([0.75, 0.25], abs=0.01)
+    assert found[0] == pytest.approx([2 / 3, 1 / 3], abs=0.01)
 
 
 def test_more_topics_and_more_spread_shrink_less() -> None:

@@ -26,6 +26,13 @@ def test_a_gate_is_read_by_what_is_installed_and_refused_where_nothing_is(monkey
     assert found.__name__ == __name__
 
 
+def test_looks_at_what_is_judged_take_a_gate() -> None:
+    looks = OmegaConf.create({"judge": {"looks": 5}, "gate": {}})
+    with pytest.raises(ConfigError, match=r"^judge\.looks=5 stops once the gate is decided: give a rule"):
+        check_settings(looks)
+    check_settings(OmegaConf.create({"judge": {"looks": 5}, "gate": {"correct_share": 0.6}}))
+
+
 @pytest.mark.parametrize("key", ["measure_latency", "foresight.target"])
 def test_a_setting_that_a_missing_plug_in_reads_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cfg = OmegaConf.from_dotlist(["measure_latency=false", "foresight.target=null"])

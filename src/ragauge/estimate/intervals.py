@@ -80,15 +80,17 @@ def effective_topics(
     do not show how far the unseen ones spread. `moves` [topics] are what each topic adds to a statistic with the same
     mean, whose variance then counts.
 
-    For clusters (`sums`, `rows` of each) of `n_topics` topics the residuals are those of `_apart`. With a `level` the
-    number is less by the square of the normal quantile over Student's (`student_of`), as few clusters do not tell their
-    variance (Korn & Graubard 1998).
+    For clusters (`sums`, `rows` of each) of `n_topics` topics the residuals are those of `without_own_part`. With a
+    `level` the number is less by the square of the normal quantile over Student's (`student_of`), as few clusters do
+    not tell their variance (Korn & Graubard 1998).
     """
     n, size = len(sums), rows.mean()
     seen = _unseen_size(rows, n_topics)
     p = (sums.sum() + _UNSEEN * seen) / (rows.sum() + 2 * _UNSEEN * seen)
     unseen = _UNSEEN * seen**2 * (p**2 + (1 - p) ** 2)
-    squares = float((_apart((sums if moves is None else moves) - p * rows, rows, n_topics) ** 2).sum()) + unseen
+    squares = (
+        float((without_own_part((sums if moves is None else moves) - p * rows, rows, n_topics) ** 2).sum()) + unseen
+    )
     found = float(n * p * (1 - p) * (n + 2 * _UNSEEN * seen / size) * size**2 / squares)
     if level is None or not are_clusters(rows, n_topics):
         return found
@@ -119,7 +121,7 @@ def _normal(level: float) -> float:
     return -float(ndtri((1 - level) / 2))
 
 
-def _apart(residuals: np.ndarray, rows: np.ndarray, n_topics: int | None) -> np.ndarray:
+def without_own_part(residuals: np.ndarray, rows: np.ndarray, n_topics: int | None) -> np.ndarray:
     """Residuals of clusters from the mean that each of them has a part in, as if it had none (CR3: Bell & McCaffrey
     2002); those of topics as they are.
     """
@@ -139,7 +141,7 @@ def _unseen_size(rows: np.ndarray, n_topics: int | None) -> float:
 def cluster_variance(added: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
     """float64 [columns]: the variance of sums over [topics, columns] of what each topic adds, by clusters of topics."""
     rows = by_cluster(np.ones((len(added), 1)), clusters)
-    return np.asarray((_apart(by_cluster(added, clusters), rows, len(added)) ** 2).sum(axis=0))
+    return np.asarray((without_own_part(by_cluster(added, clusters), rows, len(added)) ** 2).sum(axis=0))
 
 
 def units_among(
@@ -248,7 +250,7 @@ def _paired(
     total = rows.sum() + added * size
     middle = sums.sum() / total
     unseen = size**2 * added * (reach**2 / 2 + middle**2)
-    squares = (_apart(sums - middle * rows, rows, n_topics) ** 2).sum()
+    squares = (without_own_part(sums - middle * rows, rows, n_topics) ** 2).sum()
     width = critical * math.sqrt(squares + unseen) / total
     lo, hi = max(float(middle - width), -reach), min(float(middle + width), reach)
     return Estimate(value, min(lo, value), max(hi, value), n_topics, level)

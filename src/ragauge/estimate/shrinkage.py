@@ -32,11 +32,11 @@ def shrunk_means(
     `values` [slices] are means within `limits` over `n` topics each. `effective` is the number of yes-or-no values that
     determine each mean as well (`effective_topics`). NaN where one is not known, and for fewer than two slices. The
     posterior is that of x ~ Binomial(effective, theta), where theta ~ Beta has mean mu and 1 / (alpha + beta + 1) =
-    rho, both uniform on (0, 1). x is effective * value, even where that is no whole number (a quasi-likelihood for
-    scores). Uniform rho is a uniform variance between slices as in Morris 1983 and Tak & Morris 2017, under which that
-    variance is not estimated as 0 where it may be more. Intervals are central ones of the posterior, but reach the end
-    of the scale where all topics of a slice are there. They hold `level` of the slices on average, and not of each
-    slice.
+    rho, mu and the root of rho uniform on (0, 1). x is effective * value, even where that is no whole number (a
+    quasi-likelihood for scores). Uniform roots are a uniform standard deviation between slices as in Gelman 2006, under
+    which that deviation is not estimated as 0 where it may be more. Intervals are central ones of the posterior, but
+    reach the end of the scale where all topics of a slice are there. They hold `level` of the slices on average, and
+    not of each slice.
     """
     from scipy.special import betainc
 
@@ -92,7 +92,7 @@ def _posteriors(y: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     proposed = (a - 1) * np.log(mu) + (b - 1) * np.log1p(-mu) - betaln(a, b)
     alpha, beta = (one[..., None] for one in (mu * (1 / rho - 1), (1 - mu) * (1 / rho - 1)))
     drawn = betaln(alpha + n * y, beta + n * (1 - y)) - betaln(alpha, beta)
-    log = drawn.sum(axis=2) + np.log(np.diff(edges))[:, None] - proposed
+    log = drawn.sum(axis=2) + np.log(np.diff(np.sqrt(edges)))[:, None] - proposed
     most = log.max(axis=1, keepdims=True)
     weight = np.exp(log - most)
     of_rho = weight.sum(axis=1) * np.exp(most[:, 0] - most.max())

@@ -13,7 +13,16 @@ import numpy as np
 import pandas as pd
 
 from ragauge.estimate._scoring import Auc, CalibrationError, CalibrationLine, log_loss, reliability_curve
-from ragauge.estimate.intervals import LEVEL, Estimate, level_of_resamples, percentile_interval, topic_weights
+from ragauge.estimate.intervals import (
+    LEVEL,
+    Estimate,
+    are_clusters,
+    expanded,
+    percentile_interval,
+    student_of,
+    topic_weights,
+    without_own_part,
+)
 from ragauge.estimate.outcomes import (
     CLASSES,
     GROUP_COLUMNS,
@@ -101,14 +110,15 @@ def cross_validate(
         estimates = {name: Estimate(float("nan"), float("nan"), float("nan"), n_topics, level) for name in _MEASURES}
         curve = reliability_curve(np.empty(0), np.empty(0))
     else:
-        reached = level_of_resamples(rows, level)
-        measured = _estimates(probabilities, base, y, topics, fold, n_units, weights, n_boot, seed, reached)
+        sizes = np.bincount(topics[~rows["qid"].duplicated().to_numpy()], minlength=n_units).astype(float)
+        measured = _estimates(probabilities, base, y, topics, fold, sizes, weights, n_boot, seed, level)
         estimates = {name: Estimate(*numbers, n_topics, level) for name, numbers in measured.items()}
         curve = reliability_curve(probabilities[:, RIGHT - 1], y == RIGHT, weights)
     missing = int((~known).sum())
     return CrossValidation(estimates, out_of_fold, curve, splits if splits >= 2 else 0, n_topics, missing)
 
 
+_LOSSES = 4  # of these are means of positive losses
 _MEASURES = (
     *("log_loss", "brier", "log_loss_base", "brier_base", "auc_correct", "auc_lack"),
     *("ece", "calibration_slope", "calibration_intercept"),
@@ -126,13 +136,14 @@ def _estimates(
     y: np.ndarray,
     topics: np.ndarray,
     fold: np.ndarray,
-    n_topics: int,
+    sizes: np.ndarray,
     row_weight: np.ndarray | None,
     n_boot: int,
     seed: int,
     level: float,
 ) -> dict[str, tuple[float, float, float]]:
-    """Value and limits by name, of `n_topics` topics or clusters."""
+    """Value and limits by name. `sizes` are the topics of each cluster; of every topic 1 where there are none."""
+    n_topics, of_topics = len(sizes), int(sizes.sum())
     truth = class_indicators(y)
     weight = np.ones(len(y)) if row_weight is None else row_weight
     columns = np.column_stack(
@@ -161,4 +172,16 @@ def _estimates(
     value = measures(np.ones((1, n_topics), dtype=np.int32))[0]
     blocks = [measures(w) for w in topic_weights(n_topics, n_boot, seed, width=len(y))]
     replicates = np.vstack(blocks) if blocks else np.full((1, len(_MEASURES)), np.nan)
-    return {name: (float(value[i]), *percentile_interval(replicates[:, i], level)) for i, name in enumerate(_MEASURES)}
+    reached = expanded(level, sizes, of_topics)
+    limits = [percentile_interval(column, reached) for column in replicates.T]
+    if n_boot and are_clusters(sizes, of_topics):
+        limits[:_LOSSES] = [_loss_interval(sums[:, i + 1], sums[:, 0], sizes, level) for i in range(_LOSSES)]
+    return {name: (float(value[i]), *limits[i]) for i, name in enumerate(_MEASURES)}
+
+
+def _loss_interval(sums: np.ndarray, rows: np.ndarray, sizes: np.ndarray, level: float) -> tuple[float, float]:
+    """Limits of the ratio mean of a positive loss over clusters: Student's, on the logarithmic scale."""
+    of_topics, mean = int(sizes.sum()), sums.sum() / rows.sum()
+    residuals = without_own_part(sums - mean * rows, sizes, of_topics)
+    reach = student_of(sizes, of_topics, level) * np.sqrt((residuals**2).sum()) / (rows.sum() * mean)
+    return float(mean * np.exp(-reach)), float(mean * np.exp(reach))

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 # Of entry points: a module with the functions `check(cfg, pipeline, name, experiment, sweep_id)`, called before any
 # work, `check_recorded(cfg)`, its like for a job of recorded outcomes, and `enforce(cfg, record, slices)`, called
-# with what a finished job has on record. They raise ConfigError, DataError and GateError.
+# with what a finished job has on record; with `judge.looks`, `judge_in_looks(job, run)` judges the sample before. They
+# raise ConfigError, DataError and GateError.
 GROUP = "ragauge.gates"
 
 

@@ -104,6 +104,10 @@ def _find_out(job: MeasuredJob, run: track.Run) -> None:
     job.find_out("answers", run)
     if not record["deferred"]:
         sample_topics([pipeline], job.model)
+        if job.cfg.judge.get("looks") is not None:
+            run.flush()  # the gate reads the run
+            for gate in gates(job.cfg):
+                gate.judge_in_looks(job, run)
         log_verdicts(job, run)
     job.find_out("all", run)
     used = job.tag_entries(run)

@@ -50,9 +50,14 @@ def prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
 
 
 def check_settings(cfg: DictConfig) -> None:
-    """ConfigError for a setting that no installed package reads, though only packages do."""
+    """ConfigError for a setting that no installed package reads, and for looks without a gate."""
     from omegaconf import OmegaConf
 
+    if (looks := OmegaConf.select(cfg, "judge.looks")) is not None and not cfg.gate:
+        raise ConfigError(
+            f"judge.looks={looks} stops once the gate is decided: give a rule about verdicts, such as "
+            "+gate.correct_share=0.6"
+        )
     group = JobFinding.group_on_use
     for key in READ_BY_PACKAGES:
         value = OmegaConf.select(cfg, key)

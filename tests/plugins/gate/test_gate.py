@@ -16,6 +16,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import open_dict
 
+from ragauge.answering.judges import LexicalJudge
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
 from ragauge.experiment.setup import config
@@ -214,6 +215,35 @@ def test_a_drop_beyond_the_tolerance_regresses_and_the_numbers_are_those_of_the_
     assert jobs.gate("bad", "ir_score={tolerance: 0.02}", "--baseline", jobs.ids["good"][:8]) == 3
     told = "ir_score={tolerance: 0.02, action: investigate}"
     assert jobs.gate("bad", told, "--baseline", jobs.ids["good"]) == 0
+
+
+def test_a_job_judges_its_sample_in_looks_and_stops_once_its_gate_is_decided(
+    jobs: Jobs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    judge = LexicalJudge.judge
+
+    def counted(self: LexicalJudge, topics: Any, evidence: Any, answers: pd.DataFrame, tools: Any) -> pd.DataFrame:
+        asked.extend(answers["qid"])
+        return judge(self, topics, evidence, answers, tools)
+
+    monkeypatch.setattr(LexicalJudge, "judge", counted)
+    baseline, rule = jobs.ids["sweep-none"], "hallucination_share={tolerance: 0.05}"
+    given = [f"+gate.{rule}", f"+gate.baseline={baseline}", "judge.sample=40", "judge.looks=4"]
+    assert jobs.run("stopped", "retriever=bm25", *given) == 3  # everything is made up, and nothing in the baseline
+    assert "regressed; look 2 of 4, on 20 of at most 40 topics" in jobs.errors["stopped"]
+    assert len(asked) == len(set(asked)) == 20
+    run = Reader(jobs.uri).run(jobs.ids["stopped"])
+    assert run.metrics["judged_topics"] == 20
+    # A gate of the logged run knows that it was looked at twice.
+    (check,) = jobs.checks(capsys, "stopped", rule, "--baseline", baseline)
+    assert (check["verdict"], check["look"], check["looks"], check["look_topics"]) == ("regressed", 2, 4, 20)
+    assert check["level"] == pytest.approx(level_of(0.05, [0.25, 0.5]))
+    # Once more the verdicts are in the store, and a system without a difference takes all looks.
+    assert jobs.run("stopped again", "retriever=bm25", *given) == 3
+    assert len(asked) == 20
+    assert jobs.run("whole", "retriever=none", *given) == 0
+    assert sorted(asked[20:]) == sorted(set(asked))
 
 
 def test_equal_runs_pass_and_what_is_inconclusive_fails_where_it_is_strict(

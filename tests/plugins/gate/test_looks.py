@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from omegaconf import OmegaConf
 from scipy.stats import multivariate_normal, norm
 
 from logged_runs import LoggedRuns, questions
+from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.experiment.outcomes import Sample
 from ragauge.plugins.gate import command
-from ragauge.plugins.gate.bounds import check_settings
+from ragauge.plugins.gate.bounds import bounds, check_looks, check_settings
 from ragauge.plugins.gate.ended import Asked, gate_runs
 from ragauge.plugins.gate.looks import level_of, repeated_p, spent
 from ragauge.plugins.gate.rules import Look, read_gate
-from ragauge.plugins.gate.taken import Stand, Taken
+from ragauge.plugins.gate.taken import OwnLooks, Stand, Taken
 from ragauge.plugins.gate.verdicts import Check, GateResult
 from ragauge.track import Reader, Tracker
 
@@ -126,6 +130,59 @@ def test_a_bad_look_on_the_command_line_names_its_option(capsys: pytest.CaptureF
     ):
         assert command.main(["run", *words]) == 2
         assert said in capsys.readouterr().err
+
+
+# --- looks of a job at what it judges -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("looks", "sample", "gate", "message"),
+    [
+        (None, None, {"ir_score": 0.5}, None),
+        (5, Sample(200), {"correct_share": 0.6}, None),
+        (5, Sample(200), {"ir_score": 0.5, "correct_share": {"tolerance": 0.1}}, None),
+        (1, Sample(200), {"correct_share": 0.6}, "judge.looks=1: allowed are integers from 2 to 20, null for none"),
+        (True, Sample(200), {"correct_share": 0.6}, "judge.looks=True: allowed are integers from 2"),
+        (5, None, {"correct_share": 0.6}, "give judge.sample=n, at least 10"),
+        (5, Sample(9), {"correct_share": 0.6}, "give judge.sample=n, at least 10"),
+        (5, Sample(200, "neyman"), {"correct_share": 0.6}, "judge.looks=5 divides a uniform sample"),
+        (5, Sample(200), {"ir_score": 0.5}, "no rule is about verdicts: give one"),
+        (5, Sample(200), {"correct_share": {"min": 0.6, "by": "value"}}, "no rule is about verdicts: give one"),
+        (5, Sample(200), {"correct_share": 0.6, "look": "1/5"}, "the job takes its looks itself; leave gate.look out"),
+    ],
+)
+def test_judging_that_no_gate_could_stop_is_refused_in_one_line(
+    looks: object, sample: Sample | None, gate: dict[str, object], message: str | None
+) -> None:
+    cfg, read = OmegaConf.create({"judge": {"looks": looks}}), read_gate(gate)
+    pipeline = SimpleNamespace(sample=sample, components=SimpleNamespace(judge=LexicalJudge()))
+    if message is None:
+        check_looks(cfg, pipeline, read, bounds(read.rules, None))
+        return
+    with pytest.raises(ConfigError) as refused:
+        check_looks(cfg, pipeline, read, bounds(read.rules, None))
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_run_holds_the_looks_of_its_job_and_what_was_decided_stays_so() -> None:
+    gate = read_gate({"correct_share": 0.6})
+    first = OwnLooks(gate, 5, 200, [40], {})
+    key, stand = first.stand(("min", "correct_share", 0.6), 30)
+    assert (stand.shares, str(stand.look)) == ([0.2], "look 1 of 5")
+    first.take(key, stand, 1e-9, 1.0)
+    second = OwnLooks(gate, 5, 200, [40, 81], first.least_now())
+    run = SimpleNamespace(run_id="a" * 32, tags=second.tag())
+    found = OwnLooks.of_run(gate, run)
+    assert found is not None
+    _, stand = found.stand(("min", "correct_share", 0.6), 30)
+    assert stand.shares == pytest.approx([0.2, 0.405])
+    assert stand.corrected(0.5, 0.5) == (1e-9, 1.0)
+    assert found.stand(("max", "correct_share", 0.6), 30)[1].corrected(0.6, 0.6) == (1.0, 1.0)
+    assert OwnLooks.of_run(gate, SimpleNamespace(run_id="", tags={})) is None
+    for bad in ("no JSON", '{"of": 5}'):
+        with pytest.raises(DataError, match="its tag judge_looks holds no looks"):
+            OwnLooks.of_run(gate, SimpleNamespace(run_id="a" * 32, tags={"judge_looks": bad}))
 
 
 # --- what MLflow remembers ----------------------------------------------------------------------------------

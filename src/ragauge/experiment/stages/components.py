@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragauge.experiment.stages.stage import Components
 
 _NETWORKS = ("embedder", "reranker")  # whose model may be one of MLflow
-_OF_ESTIMATES = {"judge": ("sample", "sample_design", "earlier", "prompts_are"), "llm": ("sample",)}
+_OF_ESTIMATES = {"judge": ("sample", "sample_design", "looks", "earlier", "prompts_are"), "llm": ("sample",)}
 
 
 def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Components:

@@ -249,6 +249,7 @@ class Pipeline(StageRunner):
     def set_sampled(self, frame: pd.DataFrame) -> None:
         """Takes a choice of topics that was made elsewhere, such as for all jobs of a sweep."""
         self._sampled = frame
+        self.__dict__.pop("outcomes", None)
         for name in ("asked_answers", "verdicts"):
             self.plan.step(name).output = None
 

@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from ragauge.contract.checks import require
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.metric_names import OF_VERDICTS, closest, is_known, measure_metrics
 from ragauge.contract.offers import AnswerMeasureOffers, PartOffers, offered
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.protocols import AnswerMeasureInfo, judges_together
 from ragauge.estimate.slicing import text_of
 from ragauge.findings.order import metrics_of_jobs
 from ragauge.findings.slices import metric_names, metrics_of_slices
 from ragauge.measures.rankings import full_name, metric_of
 from ragauge.plugins.gate.gating import check_tolerance
-from ragauge.plugins.gate.rules import Gate, Rule
+from ragauge.plugins.gate.rules import MOST_LOOKS, Gate, Rule
 
 if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
     from ragauge.experiment.stages.pipeline import Pipeline
 
 _MAX_LISTED = 12  # names in a message
@@ -115,6 +118,35 @@ def check_settings(gate: Gate, where: str = "gate.") -> None:
         )
     if told and not gate.compares:
         raise ConfigError(f"{where}baseline: no rule has a tolerance, such as ir_score: {{tolerance: 0.02}}")
+
+
+def check_looks(cfg: DictConfig, pipeline: Pipeline, gate: Gate, found: Sequence[Bound]) -> None:
+    """ConfigError for `judge.looks` of a job whose judging could not be stopped by its gate."""
+    looks = cfg.judge.get("looks")
+    if looks is None:
+        return
+    whole = isinstance(looks, int) and not isinstance(looks, bool)
+    require("judge.looks", looks, whole and 2 <= looks <= MOST_LOOKS, f"integers from 2 to {MOST_LOOKS}, null for none")
+    key, sample = f"judge.looks={looks}", pipeline.sample
+    if sample is None or sample.design != "uniform" or sample.n < 2 * looks:
+        raise ConfigError(
+            f"{key} divides a uniform sample into that many batches: give judge.sample=n, at least {2 * looks}"
+        )
+    if judges_together(pipeline.components.judge):
+        raise ConfigError(f"{key}: judge.mode=batch judges all jobs of a sweep at once; use judge.mode=single")
+    if gate.look is not None:
+        raise ConfigError(f"{key} and gate.look: the job takes its looks itself; leave gate.look out")
+    if not any(_decides(bound) for bound in found):
+        raise ConfigError(
+            f"{key} stops once the gate is decided, and no rule is about verdicts: give one, such as "
+            "+gate.correct_share={tolerance: 0.05} with a baseline, or +gate.correct_share=0.6"
+        )
+
+
+def _decides(bound: Bound) -> bool:
+    """Whether a rule is decided by what is judged."""
+    limits = bound.rule.minimum is not None or bound.rule.maximum is not None
+    return bound.measure in OF_VERDICTS and (bound.rule.tolerance is not None or (limits and bound.rule.by != "value"))
 
 
 def metrics_of_job(pipeline: Pipeline) -> list[str]:

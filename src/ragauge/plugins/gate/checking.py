@@ -25,11 +25,11 @@ from ragauge.plugins.gate.baseline import (
     find_baseline,
     measured_otherwise,
 )
-from ragauge.plugins.gate.bounds import Bound, bounds, check_bounds, check_settings, metrics_of_job
+from ragauge.plugins.gate.bounds import Bound, bounds, check_bounds, check_looks, check_settings, metrics_of_job
 from ragauge.plugins.gate.gating import Paired, decide, paired_difference, topics_to_decide
 from ragauge.plugins.gate.looks import LEAST_LEVEL, SIDE, p_beyond, widened
 from ragauge.plugins.gate.rules import Gate, read_gate
-from ragauge.plugins.gate.taken import Looks, Stand
+from ragauge.plugins.gate.taken import Looks, OwnLooks, Stand
 from ragauge.plugins.gate.verdicts import Check, GateResult, Verdict
 from ragauge.track import LoggedRun, Reader, has_experiment, tracking_uri
 
@@ -45,7 +45,8 @@ log = logging.getLogger(__name__)
 class Gated:
     """A job that a gate looks at: its name and metrics, and its run where rules compare it with a baseline.
 
-    `slices` gives a frame with the columns slice:<attribute> of the job's topics, None where it has none.
+    `slices` gives a frame with the columns slice:<attribute> of the job's topics, None where it has none. `looks`
+    are those that the job takes at its own sample (`judge.looks`).
     """
 
     name: str
@@ -54,6 +55,7 @@ class Gated:
     slices: Callable[[], pd.DataFrame | None] = lambda: None
     run: LoggedRun | None = None
     reader: Reader | None = None
+    looks: Looks | None = None
 
 
 def gate_of(cfg: DictConfig) -> Gate:
@@ -80,6 +82,7 @@ def check(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, sweep
     verdicts = "none" not in (pipeline.components.llm.kind, pipeline.components.judge.kind)
     check_bounds(found, metrics_of_job(pipeline), answers, verdicts)
     base = None
+    check_looks(cfg, pipeline, gate, found)
     if gate.compares:
         base, _ = find_baseline(gate, cfg.tracking.uri, Sought(name, experiment, "", sweep_id))
         check_topics(pipeline.entry("dataset").digest, base)
@@ -127,9 +130,10 @@ def enforce(
     if not gate.rules:
         return
     job = Gated(record["name"], record["run_id"], record["metrics"], slices)
-    if gate.compares or gate.look:
+    if gate.compares or gate.look or cfg.judge.get("looks"):
         reader = Reader(tracking_uri(cfg.tracking.uri))
-        job = replace(job, run=reader.run(record["run_id"]), reader=reader)
+        run = reader.run(record["run_id"])
+        job = replace(job, run=run, reader=reader, looks=OwnLooks.of_run(gate, run))
     result = evaluate(gate, [job], cfg.tracking.uri)
     for check in result.told:
         log.warning("gate: %s", check.said)
@@ -150,7 +154,7 @@ def evaluate(gate: Gate, jobs: Sequence[Gated], uri: str | None = None) -> GateR
     notes: list[str] = []
     taken: list[Looks] = []
     for job in jobs:
-        looks = None
+        looks = job.looks
         if gate.look is not None:
             assert job.run is not None
             assert job.reader is not None
@@ -160,11 +164,13 @@ def evaluate(gate: Gate, jobs: Sequence[Gated], uri: str | None = None) -> GateR
         against = _Against.of(gate, job, uri) if gate.compares else None
         notes += against.notes if against else []
         for bound in found:
-            checks += _by_value(job, bound, looks)
+            # A job that looks at its own sample has all values of other measures at once.
+            at = looks if job.looks is None or bound.measure in OF_VERDICTS else None
+            checks += _by_value(job, bound, at)
             if bound.rule.tolerance is None:
                 continue
             assert against is not None
-            check, pair = against.check(bound, gate, looks)
+            check, pair = against.check(bound, gate, at)
             if pair is not None:
                 compared[len(checks)] = pair
             checks.append(check)

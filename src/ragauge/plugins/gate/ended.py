@@ -20,6 +20,7 @@ from ragauge.findings.slices import metrics_of_slices
 from ragauge.plugins.gate.bounds import bounds, check_bounds, check_settings
 from ragauge.plugins.gate.checking import Gated, evaluate
 from ragauge.plugins.gate.rules import Gate, read_gate
+from ragauge.plugins.gate.taken import OwnLooks
 from ragauge.plugins.gate.verdicts import Check, GateResult
 from ragauge.track import LoggedRun, Reader
 
@@ -57,13 +58,14 @@ def gate_runs(asked: Asked, uri: str | None = None) -> GateResult:
     if asked.gate is not None:
         _check_gate(asked.gate)
         _check_looks(asked.gate, finished)
-        jobs = [_gated(run, reader) for run in finished]
+        jobs = [_gated(run, reader, asked.gate) for run in finished]
         for run, job in zip(finished, jobs, strict=True):
             _check_names(asked.gate, run, job)
         results.append(evaluate(asked.gate, jobs, uri))
     else:
         for run in finished:
-            gate, job = _gate_of_run(run, reader), _gated(run, reader)
+            gate = _gate_of_run(run, reader)
+            job = _gated(run, reader, gate)
             _check_names(gate, run, job)
             results.append(evaluate(gate, [job], uri))
     return GateResult(
@@ -120,7 +122,7 @@ def _unfinished(run: LoggedRun) -> Check:
     return Check(run.name, run.run_id, "", "job", "invalid", reason=f"the job is {run.status}: {error}")
 
 
-def _gated(run: LoggedRun, reader: Reader) -> Gated:
+def _gated(run: LoggedRun, reader: Reader, gate: Gate) -> Gated:
     @cache
     def slices() -> pd.DataFrame | None:
         if not any(name.startswith("slice/") for name in run.metrics):
@@ -129,7 +131,7 @@ def _gated(run: LoggedRun, reader: Reader) -> Gated:
         columns = [c for c in map(str, table) if c.startswith(PREFIX)]
         return table[["qid", *columns]] if columns else None
 
-    return Gated(run.name, run.run_id, run.metrics, slices, run, reader)
+    return Gated(run.name, run.run_id, run.metrics, slices, run, reader, OwnLooks.of_run(gate, run))
 
 
 def _check_names(gate: Gate, run: LoggedRun, job: Gated) -> None:

@@ -57,7 +57,7 @@ def markdown(result: GateResult) -> str:
 def junit(result: GateResult) -> str:
     """The gate as JUnit XML: a suite per job, a case per check.
 
-    A failed check is a failure, an undecided one an error. One that is only reported (to be investigated, or
+    A failed check is a failure, an invalid one an error. One that is only reported (to be investigated, or
     inconclusive) is skipped, with its result as the message.
     """
     root = ElementTree.Element("testsuites", name="ragauge gate")

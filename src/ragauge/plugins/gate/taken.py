@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,7 @@ from ragauge.plugins.gate.rules import Gate, Look
 from ragauge.track import LoggedRun, Reader, Tracker
 
 _TAG = "gate_look"
+OWN_TAG = "judge_looks"
 
 
 @dataclass(frozen=True)
@@ -151,3 +152,44 @@ class Looks:
         tracker = Tracker(self.reader.uri, self.experiment)
         for tag, values in self._new.items():
             tracker.tag_runs(tag, {self.run_id: json.dumps(values)})
+
+
+class OwnLooks(Looks):
+    """The looks of one job at its own growing sample (`judge.looks`), the last of which is being taken.
+
+    topics: those that were judged at each look so far, of at most `most` in `of` looks. least: the smallest p of each
+    check at the looks before the last. The job's run holds all of it in one tag.
+    """
+
+    def __init__(
+        self, gate: Gate, of: int, most: int, topics: Sequence[int], least: Mapping[str, Sequence[float]]
+    ) -> None:
+        super().__init__(gate, None, "", "")
+        self.of, self.most, self.topics, self.least = of, most, topics, least
+
+    @classmethod
+    def of_run(cls, gate: Gate, run: LoggedRun) -> OwnLooks | None:
+        """Those that the job of a run took; None where it judged its topics at once. DataError for another's tag."""
+        if (found := run.tags.get(OWN_TAG)) is None:
+            return None
+        try:
+            return cls(gate, **json.loads(found))
+        except (ValueError, TypeError) as error:
+            raise DataError(f"run {run.run_id[:8]}: its tag {OWN_TAG} holds no looks: {error}") from error
+
+    def stand(self, check: Sequence[object], topics: float) -> tuple[str, Stand]:
+        """This look of a check. `topics`, which both runs judged, do not count: the job's own sample does."""
+        key = hashlib.blake2b(json.dumps(check).encode(), digest_size=8).hexdigest()
+        p = self.least.get(key, (1.0, 1.0))
+        *before, now = self.topics
+        earlier = [Taken(i, n, self.most, self.gate.alpha, p[0], p[1], "") for i, n in enumerate(before, 1)]
+        return key, Stand(Look(len(self.topics), self.of), now, float(self.most), earlier)
+
+    def least_now(self) -> dict[str, tuple[float, float]]:
+        """The smallest p of each check after this look."""
+        return {key: (one["p_pass"], one["p_fail"]) for key, one in self._new.items()}
+
+    def tag(self) -> dict[str, str]:
+        """The tag by which the job's run knows its looks."""
+        held = {"of": self.of, "most": self.most, "topics": list(self.topics), "least": dict(self.least)}
+        return {OWN_TAG: json.dumps(held)}

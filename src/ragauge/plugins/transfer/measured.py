@@ -10,7 +10,16 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate.intervals import LEVEL, Estimate, level_of_resamples, percentile_interval, topic_weights
+from ragauge.estimate.intervals import (
+    LEVEL,
+    Estimate,
+    are_clusters,
+    expanded,
+    percentile_interval,
+    student_of,
+    topic_weights,
+    without_own_part,
+)
 from ragauge.estimate.outcomes import (
     CLASSES,
     RIGHT,
@@ -72,8 +81,8 @@ def leave_one_out(
     Over all folds the same topics make the fits and the judged shares. Where topics are easy by chance, they are so for
     both, and differences are smaller than on other topics. With fits and shares of different topics the variance is the
     sum of its two parts. So a normal difference with the missing part of that variance is added, which gives the error
-    to expect on other topics. Where the frame has clusters, these take the place of topics. Raises DataError on a bad
-    row.
+    to expect on other topics. Where the frame has clusters, these take the place of topics, and the intervals of
+    differences are Student's. Raises DataError on a bad row.
     """
     if at not in ("pooled", "n_tokens"):
         raise DataError(f"at={at!r}; allowed are 'pooled' and 'n_tokens'")
@@ -86,7 +95,6 @@ def leave_one_out(
     truth = class_indicators(labels[known])
     groups, names = pd.factorize(rows[by], sort=True)
     topics, n_topics = topic_codes(units_of(rows))
-    reached = level_of_resamples(rows, level)
     n_missing = int((~known).sum())
     if len(names) < 2 or n_topics < 2:
         nothing = Estimate(float("nan"), float("nan"), float("nan"), n_topics, level)
@@ -94,20 +102,26 @@ def leave_one_out(
     budgets, budget_names = (
         pd.factorize(rows["n_tokens"], sort=True) if at == "n_tokens" else (np.zeros(len(rows), int), [0])
     )
+    # Of every topic 1, of a cluster its topics.
+    sizes = np.bincount(topics[~rows["qid"].duplicated().to_numpy()], minlength=n_topics).astype(float)
+    reached = expanded(level, sizes, int(sizes.sum()))
     # A cell without rows has no share: numbered are those that have some.
     where, cells = np.unique(budgets * len(names) + groups, return_inverse=True)
     options = Options(features, spline, calibrate, penalty, seed)
     left_out = predict_left_out(rows, truth, weights, topics, groups, cells, options)
-    shares = _Shares(left_out, truth, weights, topics, n_topics, cells, len(where))
+    shares = _Shares(left_out, truth, weights, topics, sizes, cells, len(where))
     found = shares.of(np.ones((1, n_topics), dtype=np.int32))
     blocks = [shares.of(w) for w in topic_weights(n_topics, n_boot, seed, width=shares.width)]
     resampled = [np.concatenate(part) for part in zip(*(blocks or [_unknown(found)]), strict=True)]
-    table = _table(found, resampled, reached)
+    same, other = shares.variances(found)
+    table = _table(found, resampled, level)
+    if are_clusters(sizes, int(sizes.sum())):
+        reach = student_of(sizes, int(sizes.sum()), level) * np.sqrt(same[0].ravel())
+        table["lo"], table["hi"] = table["difference"] - reach, table["difference"] + reach
     budget, group = np.divmod(where, len(names))
     table.insert(0, "group", np.repeat(np.asarray(names)[group], len(CLASSES)))
     table.insert(1, "n_tokens", np.repeat(np.asarray(budget_names)[budget], len(CLASSES)))
     table["n"] = np.repeat(np.bincount(cells), len(CLASSES))
-    same, other = shares.variances(found)
     error, error_base = (
         _error(found[i] - found[2], resampled[i] - resampled[2], same[i], other[i], n_topics, reached) for i in (0, 1)
     )
@@ -152,10 +166,11 @@ class _Shares:
         truth: np.ndarray,
         weights: np.ndarray,
         topics: np.ndarray,
-        n_topics: int,
+        sizes: np.ndarray,
         cells: np.ndarray,
         n_cells: int,
     ) -> None:
+        n_topics = len(sizes)
         columns = np.column_stack([np.ones(len(truth)), left_out.predicted, left_out.base, truth])
         where = topics * n_cells + cells
         sums = [np.bincount(where, c * weights, minlength=n_topics * n_cells) for c in columns.T]
@@ -163,6 +178,7 @@ class _Shares:
         self.sums = np.column_stack(sums).reshape(n_topics, n_cells, columns.shape[1])
         self.moved = np.concatenate([left_out.moved, left_out.moved_base], axis=2)
         self.width = self.sums[0].size
+        self.sizes = sizes  # topics of each topic or cluster
 
     def of(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Predicted, base and judged [replicates, cells, 5]; NaN for a cell that no drawn topic has."""
@@ -178,16 +194,18 @@ class _Shares:
     def variances(self, found: tuple[np.ndarray, ...]) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Variances [cells, 5] of the differences of predicted (first) and base (second) from judged shares.
 
-        Linearised over topics. `same`: fits and judged shares of the same topics; `other`: of different ones.
+        Linearised over topics, or over clusters (`without_own_part`). `same`: fits and judged shares of the same
+        topics; `other`: of different ones.
         """
-        k, n_topics = len(CLASSES), len(self.sums)
+        k, n_topics, total = len(CLASSES), len(self.sums), int(self.sizes.sum())
         n, truth = self.sums[:, :, :1], self.sums[:, :, 1 + 2 * k :]
         same, other = [], []
         for i in (0, 1):
             of_rows = self.sums[:, :, 1 + i * k : 1 + (i + 1) * k] - truth
             gap = (of_rows - n * (found[i][0] - found[2][0])) / n.sum(axis=0)
             fit = self.moved[:, :, i * k : (i + 1) * k]
-            scale = n_topics / (n_topics - 1)
+            scale = 1.0 if are_clusters(self.sizes, total) else n_topics / (n_topics - 1)
+            gap, fit = (without_own_part(part, self.sizes[:, None, None], total) for part in (gap, fit))
             same.append(((gap + fit) ** 2).sum(axis=0) * scale)
             other.append(((gap**2).sum(axis=0) + (fit**2).sum(axis=0)) * scale)
         return same, other
