@@ -545,9 +545,7 @@ def test_the_page_shows_what_is_generated() -> None:
     for query, answer in shown:
         assert queries.loc[query, "answer"] == answer or (answer == "none" and queries.loc[query, "unanswerable"])
     twins = world.counterfactuals()
-    (before,), (after,) = (
-        re.findall(rf"^\| {row} \| (.+) \|$", page, flags=re.M) for row in ("original", "changed")
-    )
+    (before,), (after,) = (re.findall(rf"^\| {row} \| (.+) \|$", page, flags=re.M) for row in ("original", "changed"))
     assert ((twins["sentence"] == before) & (twins["changed"] == after)).sum() == 1
 
 
