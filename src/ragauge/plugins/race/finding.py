@@ -140,7 +140,7 @@ def bounds_figure(race: Mapping[str, Any], names: Mapping[int, str]) -> Figure:
         own = place < _DRAWN
         label = plain(names.get(number, f"job {number}")) if own else ("others" if place == _DRAWN else None)
         colour = LINE_COLOURS[place] if own else "#BBBBBB"
-        axes.plot(*zip(*lines[number], strict=True), marker=".", ms=3, lw=1.2, color=colour, label=label)
+        axes.plot(*zip(*lines[number], strict=True), marker=".", ms=7, lw=1.2, color=colour, label=label)
     axes.set_xlabel("topics answered")
     axes.set_ylabel("upper bound of the lead")
     axes.grid(alpha=0.25)
