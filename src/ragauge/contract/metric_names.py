@@ -8,6 +8,7 @@ others are in groups, which MLflow folds into sections: `interval/correct_share_
 from __future__ import annotations
 
 import difflib
+import functools
 import itertools
 import json
 import re
@@ -96,6 +97,7 @@ _GROUPS = {
 }
 
 
+@functools.cache  # a reader of many runs meets each name once a run
 def in_group(name: str) -> str:
     """A metric's name in MLflow: `interval/em_lo` for em_lo; as it is where it is read first or has a group."""
     if "/" in name or name in _READ_FIRST:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from ragauge.contract.redact import redact, redact_tree
 from ragauge.experiment.described import job_note
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.setup.packages import config_packages
+from ragauge.store import default_ledger
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -53,8 +53,7 @@ def used_places(cfg: DictConfig) -> dict[str, Any]:
     """The places that a job reads and writes, independent of the working directory; pooling finds it again by them."""
     store = Path(cfg.store).absolute()
     named = {part: cfg[part].get("ledger") for part in ("llm", "evaluator", "judge")}
-    default = os.environ.get("RAGAUGE_LEDGER") or str(store / "ledger.db")
-    ledgers = {part: str(ledger or default) for part, ledger in named.items()}
+    ledgers = {part: str(ledger or default_ledger(store)) for part, ledger in named.items()}
     return {
         "store": str(store),
         "ledgers": {

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,7 +22,7 @@ from ragauge.llms.ledger import Ledger, open_ledger
 from ragauge.llms.replies import as_repeated, can_be_read, form_in, known_replies, shown
 from ragauge.llms.served import served_identity
 from ragauge.llms.settings import BATCH, CONNECTION_KEYS, NOW, ChatSettings, key_to_send, submitter
-from ragauge.store import canonical_json
+from ragauge.store import canonical_json, default_ledger
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -194,7 +193,7 @@ class ChatLLM(ChatSettings):
 
     def _ledger(self, store: Workplace) -> Ledger:
         root = store.ledger_root if isinstance(store, FreshWorkplace) else store.root
-        return open_ledger(self.ledger or os.environ.get("RAGAUGE_LEDGER") or root / "ledger.db")
+        return open_ledger(self.ledger or default_ledger(root))
 
 
 def _by_key(keys: Sequence[str], readers: Sequence[Reader]) -> dict[str, Reader]:

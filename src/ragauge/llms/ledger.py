@@ -19,10 +19,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragauge.contract.errors import RagaugeError
+from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.llms import databases
 from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.claims import FileClaims, ServerClaims, file_claims
+from ragauge.store import default_folder, default_ledger
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -419,6 +420,14 @@ def _unread_keys(key: str) -> list[str]:
 def open_ledger(where: str | Path) -> Ledger:
     """The process's one Ledger at this place, however its path is spelled."""
     return _opened(_real_place(where), os.getpid())
+
+
+def existing_place(given: str | None) -> str:
+    """Where a ledger is that a command reads: as given, else where a run has it; ConfigError where there is none."""
+    place = default_ledger(default_folder()) if given is None else given
+    if "://" not in place and not Path(place).is_file():
+        raise ConfigError(f"{place} is no ledger; name it by --ledger, RAGAUGE_LEDGER or RAGAUGE_STORE")
+    return place
 
 
 @functools.lru_cache(maxsize=8)

@@ -298,6 +298,11 @@ def default_folder() -> Path:
     return Path(os.environ.get("RAGAUGE_STORE") or ".ragauge")
 
 
+def default_ledger(store: Path) -> str:
+    """The ledger of calls where none is named: RAGAUGE_LEDGER, else ledger.db in the store."""
+    return os.environ.get("RAGAUGE_LEDGER") or str(store / "ledger.db")
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Holds the lock file alone, among all processes, and machines where the file system carries locks.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from ragauge.commands._errors import told
 from ragauge.contract.errors import ConfigError
@@ -32,14 +30,10 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
     given = _parser().parse_args(arguments)
-    from ragauge.llms.ledger import open_ledger
+    from ragauge.llms.ledger import existing_place, open_ledger
     from ragauge.plugins.batches import table as batches
-    from ragauge.store import default_folder
 
-    place = given.ledger or os.environ.get("RAGAUGE_LEDGER") or str(default_folder() / "ledger.db")
-    if "://" not in place and not Path(place).is_file():
-        raise ConfigError(f"{place} is no ledger; name it by --ledger, RAGAUGE_LEDGER or RAGAUGE_STORE")
-    ledger = open_ledger(place)
+    ledger = open_ledger(existing_place(given.ledger))
     found = batches.open_batches(ledger)
     if given.command == "forget":
         found = [batch for batch in found if given.batch in (batch.remote, batch.name)]

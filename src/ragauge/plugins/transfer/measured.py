@@ -24,13 +24,10 @@ from ragauge.estimate.outcomes import (
     CLASSES,
     RIGHT,
     check_outcomes,
-    class_indicators,
-    labels_of,
     topic_codes,
     units_of,
 )
-from ragauge.estimate.predictor import row_weights
-from ragauge.plugins.transfer.refits import LeftOut, Options, predict_left_out
+from ragauge.plugins.transfer.refits import LeftOut, Options, judged_rows, predict_left_out
 
 _COLUMNS = ["group", "n_tokens", "class", "predicted", "judged", "difference", "lo", "hi", "n"]
 
@@ -87,15 +84,10 @@ def leave_one_out(
     if at not in ("pooled", "n_tokens"):
         raise DataError(f"at={at!r}; allowed are 'pooled' and 'n_tokens'")
     check_outcomes(frame, features, ("qid", by, *(["n_tokens"] if at == "n_tokens" else [])))
-    labels = labels_of(frame)
-    known = labels > 0
-    weights = row_weights(frame)
-    weights = np.ones(int(known.sum())) if weights is None else weights[known]
-    rows = frame.loc[known].reset_index(drop=True)
-    truth = class_indicators(labels[known])
+    rows, truth, weights = judged_rows(frame)
     groups, names = pd.factorize(rows[by], sort=True)
     topics, n_topics = topic_codes(units_of(rows))
-    n_missing = int((~known).sum())
+    n_missing = len(frame) - len(rows)
     if len(names) < 2 or n_topics < 2:
         nothing = Estimate(float("nan"), float("nan"), float("nan"), n_topics, level)
         return Transfer(by, pd.DataFrame(columns=_COLUMNS), nothing, nothing, nothing, n_missing)

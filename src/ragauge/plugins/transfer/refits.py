@@ -13,14 +13,23 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ragauge.estimate.outcomes import CLASSES, cluster_columns
+from ragauge.estimate.outcomes import CLASSES, class_indicators, cluster_columns, labels_of
 from ragauge.estimate.portable import PortablePredictor, portable
-from ragauge.estimate.predictor import fit_predictor
+from ragauge.estimate.predictor import fit_predictor, row_weights
 
 FOLDS = 5
 _MANY_ROWS = 50_000
 _BINS = 1000  # of the IR score in the fits of many rows; a bin has the mean score of its rows
 _RIDGE = 1e-6  # per intercept: a constant added to all of them changes no probability
+
+
+def judged_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """The rows that have a label, their classes (float [rows, 5], one 1 a row) and their weights (float [rows])."""
+    labels = labels_of(frame)
+    known = labels > 0
+    weights = row_weights(frame)
+    weights = np.ones(int(known.sum())) if weights is None else weights[known]
+    return frame.loc[known].reset_index(drop=True), class_indicators(labels[known]), weights
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -88,20 +87,13 @@ def _job_of(folder: Path) -> tuple[Path, dict[str, Any]]:
 
 def _place(given: argparse.Namespace, record: dict[str, Any]) -> str:
     """Where the ledger is: as given, else that of the job, else the one that a run would use."""
-    ledgers = sorted(set(record.get("ledgers", {}).values()))
-    if given.ledger is not None or len(ledgers) > 1:
-        place = given.ledger
-    elif ledgers and "***" not in ledgers[0]:
-        place = ledgers[0]
-    else:
-        from ragauge.store import default_folder
+    from ragauge.llms.ledger import existing_place
 
-        place = os.environ.get("RAGAUGE_LEDGER") or str(default_folder() / "ledger.db")
-    if place is None:
+    ledgers = sorted(set(record.get("ledgers", {}).values()))
+    if given.ledger is None and len(ledgers) > 1:
         raise ConfigError(f"--ledger: choose one of those that the job used: {', '.join(ledgers)}")
-    if "://" not in place and not Path(place).is_file():
-        raise ConfigError(f"{place} is no ledger; name it by --ledger, RAGAUGE_LEDGER or RAGAUGE_STORE")
-    return str(place)
+    of_job = ledgers[0] if ledgers and "***" not in ledgers[0] else None
+    return existing_place(of_job if given.ledger is None else given.ledger)
 
 
 def _time(text: str) -> float:

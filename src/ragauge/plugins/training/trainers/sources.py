@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ragauge.estimate.outcomes import CLASSES, check_outcomes, class_indicators, labels_of, topic_codes, units_of
-from ragauge.estimate.predictor import fit_predictor, row_weights
+from ragauge.estimate.outcomes import CLASSES, check_outcomes, topic_codes, units_of
+from ragauge.estimate.predictor import fit_predictor
 from ragauge.plugins.transfer.measured import Transfer
-from ragauge.plugins.transfer.refits import Options, Samples, folds_of
+from ragauge.plugins.transfer.refits import Options, Samples, folds_of, judged_rows
 
 POOLED, CONSTANT, SINGLE = "all others", "constant", "single"
 COLUMNS = ["group", "fitted_on", "source", "class", "predicted", "judged", "difference", "lo", "hi", "n"]
@@ -42,11 +42,7 @@ def beside_other_fits(
     if moved.table.empty:
         return pd.DataFrame(columns=COLUMNS)
     check_outcomes(frame, features, ("qid", moved.by, source))
-    labels = labels_of(frame)
-    known = labels > 0
-    given = row_weights(frame)
-    weights = np.ones(int(known.sum())) if given is None else given[known]
-    rows, truth = frame.loc[known].reset_index(drop=True), class_indicators(labels[known])
+    rows, truth, weights = judged_rows(frame)
     topics, _ = topic_codes(units_of(rows))
     fold = folds_of(topics, seed)
     samples = Samples(rows, weights, fold, Options(features, spline, calibrate, penalty, seed))
