@@ -19,7 +19,7 @@ from processes import TWO_BY_TWO, run_fresh
 from ragauge.contract.protocols import Tools
 from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer
-from servers import postgres_server
+from servers import database, postgres_server
 from small_pipeline import SmallPipelines
 from standing import Standing
 
@@ -109,8 +109,15 @@ def small(tmp_path: Path, hash_embedder: HashEmbedder) -> SmallPipelines:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """URL of a PostgreSQL database."""
+    """URL of a PostgreSQL server, for tests that make databases of their own there."""
     with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture
+def empty_postgres(postgres: str) -> Iterator[str]:
+    """URL of an empty PostgreSQL database for one test: what another test paid would count in its budget."""
+    with database(postgres) as url:
         yield url
 
 

@@ -26,7 +26,7 @@ def call(name: object, cost: float = 0.25, budget: str = "b", text: str | None =
 @pytest.fixture(params=["file", "postgres"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgres":
-        return str(request.getfixturevalue("postgres"))
+        return str(request.getfixturevalue("empty_postgres"))
     return str(tmp_path / "folder" / "ledger.db")
 
 
@@ -285,8 +285,8 @@ def test_a_row_that_was_edited_is_not_taken_and_is_replaced(
     ledger.close()
 
 
-def test_an_edited_row_is_not_taken_from_a_server(postgres: str) -> None:
-    ledger = Ledger(postgres)
+def test_an_edited_row_is_not_taken_from_a_server(empty_postgres: str) -> None:
+    ledger = Ledger(empty_postgres)
     ledger.add(call("edited on a server"))
     with ledger._engine.begin() as connection:
         connection.exec_driver_sql("UPDATE calls SET cost_usd = 7 WHERE key = %s", (key("edited on a server"),))

@@ -29,7 +29,7 @@ def planned(name: object, budget: str, model: str = "m", limit: float = 10.0) ->
 @pytest.fixture(params=["file", "postgres"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgres":
-        return str(request.getfixturevalue("postgres"))
+        return str(request.getfixturevalue("empty_postgres"))
     return str(tmp_path / "ledger.db")
 
 

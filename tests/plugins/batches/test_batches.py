@@ -320,12 +320,12 @@ def test_a_damaged_ledger_keeps_its_open_batches(store: Store) -> None:
     assert server.submitted == Counter(PROMPTS)
 
 
-def test_open_batches_stand_in_postgresql_too(store: Store, postgres: str) -> None:
+def test_open_batches_stand_in_postgresql_too(store: Store, empty_postgres: str) -> None:
     with BatchServer(seconds=None) as server:
-        llm = model(server, ledger=postgres, submit_wait=False, max_cost_usd=10 * BOUND)
+        llm = model(server, ledger=empty_postgres, submit_wait=False, max_cost_usd=10 * BOUND)
         with pytest.raises(WaitingError, match=r"7 request\(s\) wait"):
             llm.ask(PROMPTS, store, "answers")
-        other = Ledger(postgres)  # as another process sees it
+        other = Ledger(empty_postgres)  # as another process sees it
         assert len(other.submitted(other_keys(llm, store))) == 7
         server.finish()
         assert texts(llm, store) == replies()
