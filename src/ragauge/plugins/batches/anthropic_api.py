@@ -1,8 +1,8 @@
 """Anthropic's message batches, of the model that a LangChain ChatAnthropic is: create, look, list, results.
 
-Their batches keep no name of ours, but their requests do: half of a `custom_id` is the request's key in the ledger, half
-our name of the batch. It can be read once a batch has ended. So a batch whose creation got no answer is looked for among
-those created since, with as many requests; one that has not ended may be it, and is waited for.
+Their batches keep no name of ours, but their requests do: half of a `custom_id` is the request's key in the ledger,
+half our name of the batch. It can be read once a batch has ended. So a batch whose creation got no answer is looked for
+among those created since, with as many requests. One that has not ended may be it, and is waited for.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ragauge.contract.redact import redact
 from ragauge.llms.clients import LONGEST
 from ragauge.llms.replies import read_message, status_of, was_not_sent
 from ragauge.llms.settings import api_key, build_chat_model
-from ragauge.plugins.batches.api import PASSING, SKEW, Attempts, Line, State, Undecided, Unsure, in_parts, shown, told
+from ragauge.plugins.batches.api import SKEW, Attempts, Line, State, Undecided, Unsure, in_parts, shown, told
 
 if TYPE_CHECKING:
     from ragauge.llms.settings import ChatSettings
