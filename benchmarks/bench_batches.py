@@ -1,8 +1,9 @@
 """A sweep with submit=batch is killed 40 times at random moments; calls and money are counted by the server.
 
-`python benchmarks/bench_batches.py --kills 40 --seed 7`, with `--provider anthropic` for message batches. A sweep of two jobs, whose LLM and judge are a server with
-batches on this machine, is killed by SIGKILL and started again until it is done. Half the moments
-are within half a second after a step of the protocol (upload, creation, look, list, download), the others are any.
+`python benchmarks/bench_batches.py --kills 40 --seed 7`, and `--provider anthropic` for Anthropic's message batches. A
+sweep of two jobs, whose LLM and judge are a server with batches on this machine, is killed by SIGKILL and started again
+until it is done. Half the moments are within half a second after a step of the protocol (upload, creation, look, list,
+download), the others are any.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A server with message batches as Anthropic documents them: create, look, list, results.
 
-POST and GET /v1/messages/batches, GET /v1/messages/batches/{id} and /v1/messages/batches/{id}/results. Fates of requests,
-losses and refusals of steps are those of `BatchServer`.
+POST and GET /v1/messages/batches, GET /v1/messages/batches/{id} and /v1/messages/batches/{id}/results. What happens to
+requests and steps is said as to `BatchServer`.
 """
 
 from __future__ import annotations
