@@ -8,11 +8,15 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from ragauge.contract.answer_measures import NOT_SAMPLED
 from ragauge.contract.errors import DataError
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import choose_topics, cross_fit, ppi_shares
 from ragauge.estimate.human import human_shares
+from ragauge.estimate.intervals import bounded_mean
 from ragauge.estimate.outcomes import TARGETS, TOPICS
 from ragauge.estimate.pairs import mcnemar_p, powered_difference
+from ragauge.estimate.sampled_means import sampled_difference, sampled_mean
 
 PROBABILITIES = [f"p{c}" for c in range(1, 6)]
 
@@ -109,13 +113,16 @@ def _shares_of(kind: str) -> np.ndarray:
 
 
 @cache
-def answered_sample(kind: str, n_topics: int, n: int, trials: int, seed: int) -> dict[str, dict[str, float]]:
+def answered_sample(
+    kind: str, n_topics: int, n: int, trials: int, seed: int, design: str = "uniform"
+) -> dict[str, dict[str, float]]:
     """n of n_topics are answered and judged, of two systems of equal shares that retrieve alike on half of the topics.
 
-    The predictor is fitted on the n (`cross_fit`). By target, population and topics: `coverage`, the mean over the
-    classes that there are, `least` of them, `sum` (the largest distance of the sum of shares from 1), `width` of the
-    share of right answers and `plain`, that of the sample alone, `difference` (coverage of that of right answers) and
-    `rejected`, how often it is called one at 5 %.
+    They are drawn at random, or by strata of the true P(right) (`neyman`). The predictor is fitted on the n
+    (`cross_fit`). By target, population and topics: `coverage`, the mean over the classes that there are, `least` of
+    them, `sum` (the largest distance of the sum of shares from 1), `width` of the share of right answers and `plain`,
+    that of the sample alone, `difference` (coverage of that of right answers) and `rejected`, how often it is called
+    one at 5 %.
     """
     rng, truth = np.random.default_rng(seed), _shares_of(kind)
     there = truth > 0
@@ -125,8 +132,15 @@ def answered_sample(kind: str, n_topics: int, n: int, trials: int, seed: int) ->
         scores = np.stack([first, np.where(rng.random(n_topics) < 0.5, first, drawn_scores(n_topics, rng))])
         luck = np.where(rng.random(n_topics) < 0.5, rng.random(n_topics), rng.random((2, n_topics)))
         labels = drawn_classes(_probabilities(kind, scores), luck)
-        judged = np.isin(np.arange(n_topics), rng.permutation(n_topics)[:n])
-        of_topics = pd.DataFrame({"qid": _qids(n_topics), "judged": judged, "stratum": 0})
+        of_topics = pd.DataFrame({"qid": _qids(n_topics), "stratum": 0})
+        if design == "uniform":
+            of_topics["judged"] = np.isin(np.arange(n_topics), rng.permutation(n_topics)[:n])
+        else:
+            p5 = pd.Series(_probabilities(kind, scores)[..., 4].mean(axis=0), index=of_topics["qid"])
+            chosen = choose_topics(p5, n, seed=int(rng.integers(2**31)), design="neyman").set_index("qid")
+            of_topics[["stratum", "judged"]] = chosen.loc[of_topics["qid"], ["stratum", "judged"]].to_numpy()
+            of_topics = of_topics.astype({"stratum": int, "judged": bool})
+        judged, stratum = of_topics["judged"].to_numpy(), of_topics["stratum"].to_numpy(dtype=float)
         systems = [
             cross_fit(of_topics.assign(system=name, ir_score=s, label=pd.array(c, "Int8")), seed=trial)
             for name, s, c in zip("ab", scores, labels, strict=True)
@@ -143,7 +157,7 @@ def answered_sample(kind: str, n_topics: int, n: int, trials: int, seed: int) ->
             true = (labels[0][:, None] == np.arange(1, 6)).mean(axis=0) if fixed else truth
             inside = (table["lo"][:5] <= true + 1e-12) & (true - 1e-12 <= table["hi"][:5])
             own = table.set_index("share").loc["correct_share"]
-            pair = powered_difference(right[0] - right[1], predicted, judged, fixed=fixed)
+            pair = powered_difference(right[0] - right[1], predicted, judged, stratum, fixed=fixed)
             apart = float((right[0] - right[1]).mean()) if fixed else 0.0
             found[target].append(
                 [
@@ -164,6 +178,49 @@ def answered_sample(kind: str, n_topics: int, n: int, trials: int, seed: int) ->
         )
         told[target] |= {"coverage": float(covered.mean()), "least": float(covered.min()), "sum": values[:, -5].max()}
     return told
+
+
+F1 = AnswerMeasureInfo("f1", "F1", unit="ratio")
+_MEANS = {"useful": 0.5, "useless": 0.5, "rare": 0.02}  # of an answer measure, by what the IR score says of it
+
+
+def measured_sample(
+    kind: str, n_topics: int, n: int, trials: int, seed: int, design: str = "uniform", lacking: float = 0.0
+) -> dict[str, dict[str, float]]:
+    """n of n_topics are answered by two systems of equal means, whose F1 is 0 or 1 on half of the topics.
+
+    A value is missing with probability `lacking`. By target: `coverage` of the mean's interval, its `width` and that of
+    the answered topics alone (`plain`), `difference` (coverage) and `rejected` (at 5 %, of equal populations).
+    """
+    rng, found = np.random.default_rng(seed), {target: [] for target in TARGETS}
+    for _ in range(trials):
+        score = rng.beta(0.6, 0.6, n_topics)
+        middle = {"useful": 0.1 + 0.8 * score, "useless": np.full(n_topics, 0.5), "rare": 0.04 * score}[kind]
+        of = np.broadcast_to(middle, (2, n_topics))
+        whole = (rng.random((2, n_topics)) < of).astype(float)
+        values = np.where(rng.random((2, n_topics)) < 0.5, whole, rng.beta(3 * of + 0.01, 3 * (1 - of) + 0.01))
+        values[rng.random((2, n_topics)) < lacking] = np.nan
+        even, dice = pd.Series(middle, index=_qids(n_topics)), int(rng.integers(2**31))
+        chosen = choose_topics(even, n, seed=dice, design=design)  # type: ignore[arg-type]
+        judged = chosen["judged"].to_numpy(dtype=bool)
+        topics = pd.DataFrame({"qid": _qids(n_topics), "ir_score": score, "stratum": chosen["stratum"].to_numpy()})
+        topics["answer_status"] = np.where(judged, "ok", NOT_SAMPLED)
+        for target in TARGETS:
+            a, b = (topics.assign(f1=np.where(judged, v, np.nan), sample_target=target) for v in values)
+            mean, pair = sampled_mean(a, F1), sampled_difference(a, b, "f1", 1.0)
+            assert mean is not None
+            assert pair is not None
+            fixed = target == TOPICS
+            true = float(np.nanmean(values[0])) if fixed else _MEANS[kind]
+            apart = float(np.nanmean(values[0] - values[1])) if fixed else 0.0
+            plain = bounded_mean(values[0][judged & ~np.isnan(values[0])])
+            inside = (mean.lo <= true <= mean.hi, pair[0].lo <= apart <= pair[0].hi)
+            found[target].append((inside[0], mean.hi - mean.lo, plain.hi - plain.lo, inside[1], pair[1] < 0.05))
+    names = ("coverage", "width", "plain", "difference", "rejected")
+    return {
+        target: dict(zip(names, map(float, np.mean(np.array(rows, dtype=float), axis=0)), strict=True))
+        for target, rows in found.items()
+    }
 
 
 _CLASSES = np.array([0.15, 0.15, 0.08, 0.12, 0.5])  # of today's judge, and of the earlier one

@@ -25,6 +25,7 @@ from ragauge.estimate.outcomes import (
 )
 from ragauge.estimate.ppi import ppi_shares
 from ragauge.estimate.prompts import by_prompt, drawn, widened
+from ragauge.estimate.sampled_means import sampled_mean
 
 REJECTION = "rejection_share"
 _RANKED = ("ir_score", "correct", "hallucination")
@@ -79,7 +80,7 @@ def leaderboard(
     whether a group is in the 95 % confidence set of the best one (see `best_sets`). Shares of a group without any label
     are NaN, and whether it may be the best is then missing (pd.NA). Where a sample of the topics was judged, the shares
     are those of `ppi_shares`. `best` is what `best_sets` makes of the same arguments, where that is known. Each of
-    `answers` adds its mean over the topics with a value (its name), `_missing` (`missing_share`) and `_in_best_set`. It
+    `answers` adds its mean (its name, `measured_mean`), `_missing` (`missing_share`) and `_in_best_set`. It
     also adds `_lo` and `_hi`, from a bootstrap with n_boot and seed.
     """
     check_outcomes(frame, keys=("qid", group), may_lack=("ir_score",))
@@ -106,7 +107,7 @@ def leaderboard(
         for name_of, share in rejection(part, level).items():
             row |= {name_of: share.value, f"{name_of}_lo": share.lo, f"{name_of}_hi": share.hi}
         for info in answers:
-            mean = mean_of(part[info.name], part["qid"], info, n_boot, seed, level, clusters_of(part))
+            mean = measured_mean(part, info, n_boot, seed, level)
             row |= {info.name: mean.value, f"{info.name}_lo": mean.lo, f"{info.name}_hi": mean.hi}
             row[f"{info.name}_missing"] = missing_share(part, info.name)
         rows.append(row)
@@ -124,6 +125,15 @@ def _ranked_by(rows: pd.DataFrame, answers: Sequence[AnswerMeasureInfo]) -> tupl
             return column, False
     known = [info for info in answers if rows[info.name].notna().any()]
     return (known[0].name, known[0].direction == "lower") if known else ("ir_score", False)
+
+
+def measured_mean(
+    frame: pd.DataFrame, info: AnswerMeasureInfo, n_boot: int, seed: int, level: float = LEVEL
+) -> Estimate:
+    """`mean_of` the frame's column of the measure; `sampled_mean` where topics were left out."""
+    found = sampled_mean(frame, info, level)
+    of = (info, n_boot, seed, level, clusters_of(frame))
+    return mean_of(frame[info.name], frame["qid"], *of) if found is None else found
 
 
 def mean_of(

@@ -25,6 +25,7 @@ from ragauge.estimate.outcomes import (
 )
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.prompts import drawn, other_labels, over_prompts, p_of_sample, widened
+from ragauge.estimate.sampled_means import sampled_difference
 from ragauge.estimate.signs import flipped_sums
 
 OF_CLASSES = ("correct", "hallucination")
@@ -58,10 +59,13 @@ def compare_pairs(
     they are too few. With several of the judge's prompts the values are means over them, tested by signs. Prompts that
     are a sample widen intervals and raise p (ragauge.estimate.prompts). `correct` and `hallucination` are left out
     where no row has a label. Columns of the answer measures `answers` are compared as the IR score is, on the topics
-    where both have a value. p is NaN for a pair without a common topic.
+    where both have a value; where `llm.sample` left topics out, by `sampled_difference`. p is NaN for a pair without a
+    common topic.
     """
     tables = topic_tables(frame, group, answers)
     sampled = _Sampled.of(frame, group)
+    names = {info.name for info in answers} if "answer_status" in frame else set()
+    by_group = dict(list(frame.groupby(group))) if names else {}
     parts = []
     differences = {measure: _differences(table) for measure, table in tables.items()}
     clusters = clusters_by_topic(frame, next(iter(tables.values())).index) if tables else None
@@ -86,7 +90,12 @@ def compare_pairs(
                     estimates[number] = widened(seen, of_prompts, low=-1.0)
                     p[number] = p_of_sample(p[number], seen, of_prompts)
         else:
-            p, estimates = tested[measure], paired_means(values, level, reach_of(table, measure, answers), clusters)
+            reach = reach_of(table, measure, answers)
+            p, estimates = tested[measure], paired_means(values, level, reach, clusters)
+            for number, (a, b) in enumerate(couples if measure in names else ()):
+                sample = sampled_difference(by_group[a], by_group[b], measure, reach, level)
+                if sample is not None:
+                    estimates[number], p[number] = sample
         part = pd.DataFrame(couples, columns=["a", "b"]).assign(
             measure=measure,
             difference=[e.value for e in estimates],

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.estimate.board import mean_of, rejection, share_estimates
+from ragauge.estimate.board import measured_mean, rejection, share_estimates
 from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean, effective_topics, units_among, wilson_interval
 from ragauge.estimate.outcomes import asked, clusters_of, labels_of, scored, share_columns, with_classes
 from ragauge.estimate.pairs import compare_pairs, corrected
@@ -113,8 +113,7 @@ def _estimates(
             clusters = clusters_of(part.loc[values.index])
             shares = (values + 1) / 2 if info.unit == "signed" else values
             effective = _effective(shares, clusters) if info.unit != "score" else float("nan")
-            of = (part["qid"], info, n_boot, seed, level, clusters_of(part))
-            yield info.name, mean_of(part[info.name], *of), effective
+            yield info.name, measured_mean(part, info, n_boot, seed, level), effective
 
 
 def _effective(values: pd.Series | np.ndarray, clusters: pd.Series | None) -> float:

@@ -30,7 +30,7 @@ from ragauge.estimate import (
     ppi_shares,
     share_estimates,
 )
-from ragauge.estimate.board import mean_of, rejection
+from ragauge.estimate.board import measured_mean, rejection
 from ragauge.estimate.human import human_agreement, human_shares
 from ragauge.estimate.outcomes import clusters_of, missing_share, scored, with_classes
 from ragauge.estimate.prompts import by_prompt, other_labels
@@ -117,8 +117,7 @@ def answer_measures(
     """The mean of every answer measure over topics with a value, its interval, and the `missing_share`."""
     values: dict[str, float] = {}
     for info in infos:
-        name, column = info.name, outcomes[info.name]
-        mean = mean_of(column, outcomes["qid"], info, n_boot, seed, clusters=clusters_of(outcomes))
+        name, mean = info.name, measured_mean(outcomes, info, n_boot, seed)
         missing = missing_share(outcomes, info.name)
         values |= {name: mean.value, f"{name}_lo": mean.lo, f"{name}_hi": mean.hi, f"{name}_missing": missing}
     return values

@@ -89,13 +89,16 @@ class MeasuredJob:
         if other_labels(rows):
             rows = rows.assign(prompts_are=str(self.cfg.judge.prompts_are))
         rows = with_labels_of_people(rows, self.pipeline, self.cfg, self.record["experiment"])
+        if self.pipeline.sampled is not None:
+            rows = rows.assign(**{TARGET: self.cfg.sample_target})
         if self.pipeline.sampled is not None and rows["label"].notna().any():
             earlier = earlier_labels(self.cfg, self.frame("topics"))
             if earlier is not None:
                 rows = rows.assign(earlier_label=rows["qid"].map(earlier))
-            rows = cross_fit(rows, **self.record["estimate"], seed=self.seed).assign(**{TARGET: self.cfg.sample_target})
+            rows = cross_fit(rows, **self.record["estimate"], seed=self.seed)
         else:
-            rows = rows.drop(columns=["stratum", "judged"], errors="ignore")
+            strata = "stratum" in rows and rows["stratum"].any()  # of a file of topics (llm.sample)
+            rows = rows.drop(columns=["judged"] if strata else ["judged", "stratum"], errors="ignore")
         return with_failures(with_slices(rows, self.pipeline.sliced), self.pipeline, self.cfg.failures)
 
     @cached_property

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ragauge.experiment.stages.pipeline import Pipeline
 
 NEEDS_FILE = "needs.parquet"  # in the folder of a job of a dry run
+NEEDS_OF_ALL_FILE = "needs_of_all.parquet"  # beside it where a sample is answered: the needs of all topics
 _TOKEN = "word "  # stands for a token of a context that is not known yet
 _COLUMNS = ["who", "key", "known", "exact", "prompt_tokens", "completion_tokens", "cost_usd"]
 

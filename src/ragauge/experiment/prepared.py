@@ -73,7 +73,7 @@ def judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:
 
 def dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     """Prints and records what the job would need; a sweep's end adds what judging together would."""
-    from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, needs
+    from ragauge.experiment.needs import NEEDS_FILE, NEEDS_OF_ALL_FILE, added_up, describe_needs, needs
 
     pipeline, predictor = prepared(cfg, folder)
     plan = pipeline.plan_in_words()
@@ -92,4 +92,5 @@ def dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     print(f"  {plan}")
     if pipeline.answered is not None:
         whole = needs(replace(pipeline, answered=None, sample=None), judging=not later, seed=int(cfg.seed))
+        whole.to_parquet(folder.path / NEEDS_OF_ALL_FILE, index=False)
         print(f"  all {len(pipeline.frame('topics')):,} topics: {describe_needs(added_up(whole))}")

@@ -28,6 +28,7 @@ from ragauge.contract.finding import (
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.contract.protocols import AnswerMeasureInfo, MeasuresJob
+from ragauge.estimate.sampled_means import answered
 from ragauge.findings.cost import RECORDED
 from ragauge.findings.leaderboard import measured
 from ragauge.findings.tables import by_budget, number
@@ -151,6 +152,16 @@ class Answers(Finding):
         return Shown([Section(name, _blocks(jobs, name, infos, board)) for name, infos in value.items()])
 
 
+def _topics(jobs: Jobs, infos: list[AnswerMeasureInfo]) -> str:
+    """What the means are over; of a sample of answers, how they are estimated."""
+    if all(answered(rows, infos[0].name) is None for _, rows in jobs.at_n.groupby("system")):
+        return "the topics that have a value"
+    return (
+        "all topics, estimated from those that were answered and from what a regression on the IR score says of the "
+        "others (prediction-powered inference)"
+    )
+
+
 def _blocks(jobs: Jobs, name: str, infos: list[AnswerMeasureInfo], board: list[dict[Any, Any]]) -> list[Block]:
     how = " ".join(
         f"{info.label}: {info.direction} is better{', in per cent' if info.unit == 'share' else ''}." for info in infos
@@ -175,7 +186,7 @@ def _blocks(jobs: Jobs, name: str, infos: list[AnswerMeasureInfo], board: list[d
         return by_budget(jobs, f"{info.label} by N", cell, info.label)
 
     return [
-        Text(f"Means over the topics that have a value, at N = {jobs.n_tokens} tokens. {how}"),
+        Text(f"Means over {_topics(jobs, infos)}, at N = {jobs.n_tokens} tokens. {how}"),
         Grid(name, columns, rows),
         *(Text(f"{warning}.", "note", "warning", "bad") for warning in warnings),
         Fold("By N, with intervals", [values(info) for info in infos]),

@@ -154,7 +154,7 @@ def test_a_bad_look_on_the_command_line_names_its_option(capsys: pytest.CaptureF
 def test_judging_that_no_gate_could_stop_is_refused_in_one_line(
     looks: object, sample: Sample | None, gate: dict[str, object], message: str | None
 ) -> None:
-    cfg, read = OmegaConf.create({"judge": {"looks": looks}}), read_gate(gate)
+    cfg, read = OmegaConf.create({"judge": {"looks": looks}, "sample_target": "population"}), read_gate(gate)
     pipeline = SimpleNamespace(sample=sample, components=SimpleNamespace(judge=LexicalJudge()))
     if message is None:
         check_looks(cfg, pipeline, read, bounds(read.rules, None))
@@ -163,6 +163,14 @@ def test_judging_that_no_gate_could_stop_is_refused_in_one_line(
         check_looks(cfg, pipeline, read, bounds(read.rules, None))
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_looks_are_for_the_population() -> None:
+    cfg = OmegaConf.create({"judge": {"looks": 5}, "sample_target": "topics"})
+    read = read_gate({"correct_share": 0.6})
+    pipeline = SimpleNamespace(sample=Sample(200), components=SimpleNamespace(judge=LexicalJudge()))
+    with pytest.raises(ConfigError, match="for the population .* sample_target=population"):
+        check_looks(cfg, pipeline, read, bounds(read.rules, None))  # type: ignore[arg-type]
 
 
 def test_a_run_holds_the_looks_of_its_job_and_what_was_decided_stays_so() -> None:

@@ -106,13 +106,13 @@ def _sample(cfg: DictConfig, group: str = "judge") -> Sample | None:
 
     ConfigError where both have a sample and that of the judge is not within that of the llm.
     """
-    from ragauge.experiment.outcomes import Sample
+    from ragauge.experiment.outcomes import Listed, Sample
 
     n = cfg[group].get("sample")
     if n is None:
         return None
     if group == "llm":
-        return Sample(n, "uniform", int(cfg.seed), group)
+        return Listed.of_file(n) if isinstance(n, str) else Sample(n, "uniform", int(cfg.seed), group)
     sample, answered = Sample(n, cfg.judge.get("sample_design") or "uniform", int(cfg.seed)), cfg.llm.get("sample")
     if sample.design == "neyman" and answered is not None:
         raise ConfigError(
@@ -122,6 +122,8 @@ def _sample(cfg: DictConfig, group: str = "judge") -> Sample | None:
         raise ConfigError(
             "judge.sample_design=neyman chooses topics by a predicted P(right): give predictor=<model URI>"
         )
+    if isinstance(answered, str):
+        raise ConfigError(f"judge.sample={n} draws among all topics, and llm.sample names a file: leave it out")
     if answered is not None and n > answered:
         raise ConfigError(f"judge.sample={n} is more than llm.sample={answered}: allowed is that many at most")
     return sample

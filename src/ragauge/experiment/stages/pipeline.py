@@ -226,14 +226,14 @@ class Pipeline(StageRunner):
         A uniform sample of the judge's is within that of the llm: both are the first topics of one random order.
         """
         if self._sampled is None and self.sample is not None:
-            self._sampled = self.sample.uniform(self.frame("topics")["qid"], self.unjudged)
+            self._sampled = self.sample.chosen(self.frame("topics")["qid"], self.unjudged)
         return self.chosen_to_answer if self._sampled is None else self._sampled
 
     @property
     def chosen_to_answer(self) -> pd.DataFrame | None:
         """Which topics are answered, as in `sampled`; None where all are."""
         if self._answered is None and self.answered is not None:
-            self._answered = self.answered.uniform(self.frame("topics")["qid"], self.unjudged)
+            self._answered = self.answered.chosen(self.frame("topics")["qid"], self.unjudged)
         return self._answered
 
     def to_answer(self, frame: pd.DataFrame) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from ragauge.contract.errors import ConfigError, RagaugeError, WaitingError, ful
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.experiment.guard import OUTPUT, STORE, TRACKED, exit_code_of
-from ragauge.experiment.needs import NEEDS_FILE, added_up, describe_needs, gathered
+from ragauge.experiment.needs import NEEDS_FILE, NEEDS_OF_ALL_FILE, added_up, describe_needs, gathered
 from ragauge.experiment.sweep.jobs import by_experiment, experiments, records_in
 from ragauge.experiment.sweep.judging import judge_deferred
 from ragauge.experiment.sweep.needs import needs_together
@@ -96,6 +96,11 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
         asked = [pd.read_parquet(Path(record["folder"]) / NEEDS_FILE) for record in dry]
         sums = added_up(gathered([frame for frame in (*asked, needs_together(dry)) if len(frame)]))
         print(f"{len(dry)} job(s) would need {describe_needs(sums)}")
+        of_all = [Path(record["folder"]) / NEEDS_OF_ALL_FILE for record in dry]
+        if any(file.is_file() for file in of_all):
+            whole = [pd.read_parquet(file) if file.is_file() else one for file, one in zip(of_all, asked, strict=True)]
+            judge = " before the judge" if any(record.get("judged_later") for record in dry) else ""
+            print(f"  with all topics{judge}: {describe_needs(added_up(gathered(whole)))}")
     records = judge_deferred(records)
     for groups in experiments(by_experiment(records)):
         track_sweep(groups, folder, tracking_uri)

@@ -132,6 +132,10 @@ def check_looks(cfg: DictConfig, pipeline: Pipeline, gate: Gate, found: Sequence
         raise ConfigError(
             f"{key} divides a uniform sample into that many batches: give judge.sample=n, at least {2 * looks}"
         )
+    if cfg.sample_target == "topics":
+        raise ConfigError(
+            f"{key}: its bounds are for the population that the topics come from: use sample_target=population"
+        )
     if judges_together(pipeline.components.judge):
         raise ConfigError(f"{key}: judge.mode=batch judges all jobs of a sweep at once; use judge.mode=single")
     if gate.look is not None:

@@ -46,14 +46,14 @@ def judge_in_looks(job: MeasuredJob, logged: Run) -> None:
     sample, of = pipeline.sample, int(cfg.judge.looks)
     assert sample is not None
     qids = pipeline.frame("topics")["qid"]
-    most = int(sample.uniform(qids, pipeline.unjudged)["judged"].sum())
+    most = int(sample.chosen(qids, pipeline.unjudged)["judged"].sum())
     uri = tracking_uri(cfg.tracking.uri)
     run = Reader(uri).run(logged.run_id)
     verdicts: list[pd.DataFrame] = []
     before: set[str] = set()
     looks = OwnLooks(gate, of, most, [], {})
     for number in range(1, of + 1):
-        chosen = replace(sample, n=round(most * number / of)).uniform(qids, pipeline.unjudged)
+        chosen = replace(sample, n=round(most * number / of)).chosen(qids, pipeline.unjudged)
         pipeline.set_sampled(chosen.assign(judged=chosen["judged"] & ~chosen["qid"].isin(before)))
         verdicts.append(pipeline.verdicts)
         pipeline.set_sampled(chosen)

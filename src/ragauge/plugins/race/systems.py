@@ -39,7 +39,7 @@ class _These(Sample):
 
     qids: frozenset[str] = frozenset()
 
-    def uniform(self, qids: pd.Series, unjudged: Collection[str]) -> pd.DataFrame:
+    def chosen(self, qids: pd.Series, unjudged: Collection[str]) -> pd.DataFrame:
         """The topics as if they had been drawn: [qid, stratum, judged]."""
         return pd.DataFrame({"qid": qids, "stratum": 0, "judged": qids.isin(self.qids)})
 

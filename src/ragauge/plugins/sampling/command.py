@@ -1,0 +1,46 @@
+"""The command `ragauge sample`: writes the file of topics that `llm.sample` takes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from ragauge.commands._errors import told
+
+ABOUT = "draws the topics to answer by the risk that their answers are wrong"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ragauge sample",
+        description="Draws topics by strata of P(right), more of them where right or wrong is uncertain, and writes "
+        "the file for llm.sample=<file>. Estimates are weighted accordingly.",
+    )
+    parser.add_argument("folder", help="a sweep's or a job's folder; llm=none is enough, as retrieval is what counts")
+    parser.add_argument("--n", type=int, required=True, help="topics to answer, at least 60 for strata")
+    parser.add_argument("--predictor", metavar="URI", help="a logged predictor; else verdicts there fit one")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw; samples of one seed nest (0)")
+    parser.add_argument("--trust", action="store_true", help="load a predictor that executes code of its author")
+    parser.add_argument("--tracking-uri", help="where MLflow keeps the predictor; else as in a run of ragauge")
+    parser.add_argument("--out", default="sample.csv", help="the file to write (sample.csv)")
+    return parser
+
+
+@told
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; its exit code."""
+    given = _parser().parse_args(arguments)
+    from ragauge.estimate import choose_topics
+    from ragauge.plugins.sampling.risks import chances_of_right, outcomes_in
+
+    right = chances_of_right(outcomes_in(Path(given.folder)), given.predictor, given.tracking_uri, given.trust)
+    chosen = choose_topics(right, given.n, seed=given.seed, design="neyman")
+    means = right.groupby(level=0).mean()
+    table = chosen.rename(columns={"judged": "answered"}).astype({"answered": int})
+    table.assign(p_right=table["qid"].map(means).round(4)).to_csv(given.out, index=False)
+    for stratum, rows in table.groupby("stratum"):
+        mean = means[rows["qid"]].mean()
+        print(f"stratum {stratum}: {rows['answered'].sum():,} of {len(rows):,} topics; P(right) {mean:.2f} in the mean")
+    print(f"{given.out}: give llm.sample={given.out}")
+    return 0
