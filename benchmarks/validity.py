@@ -41,6 +41,7 @@ MODULES = (
     "curves",
     "zones",
     "sampling",
+    "answered",
     "prompts",
     "ablation",
     "slices",
@@ -52,6 +53,7 @@ MODULES = (
     "ares",
     "clusters",
     "race",
+    "additions",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

@@ -36,9 +36,10 @@ def _with_earlier(n_topics: int, n: int, correlation: float, harsh: float, trial
     )
 
 
-def _answered(kind: str, n_topics: int, n: int, trials: int) -> str:
+def answered(kind: str, n_topics: int, n: int, trials: int, design: str = "uniform") -> str:
+    """The cell of a row: what `answered_sample` found, by target."""
     told = []
-    for target, found in sim.answered_sample(kind, n_topics, n, trials, SEED).items():
+    for target, found in sim.answered_sample(kind, n_topics, n, trials, SEED, design).items():
         called = f", equal systems called different {percent(found['rejected'])}" * (target == "population")
         told.append(
             f"{target}: mean {percent(found['coverage'])}, least {percent(found['least'])}, difference "
@@ -48,7 +49,7 @@ def _answered(kind: str, n_topics: int, n: int, trials: int) -> str:
     return "; ".join(told)
 
 
-_KINDS = {
+KINDS = {
     "useful": "the IR score says something of the class",
     "useless": "the IR score says nothing",
     "rare": "2 % are right",
@@ -97,17 +98,17 @@ SECTIONS: dict[str, list[Row]] = {
     ],
     "Few answered topics: class shares and paired differences, predictor fitted on them": [
         Row(
-            f"{_KINDS[kind]}: coverage of the classes and of the difference of two equal systems",
+            f"{KINDS[kind]}: coverage of the classes and of the difference of two equal systems",
             f"{n} of {n_topics:,} topics answered and judged",
             "93 to 97 %; sums of 1; no wider than the plain sample where the score says something",
             "all topics were answered",
-            lambda trials, args=(kind, n_topics, n): _answered(*args, trials),  # type: ignore[misc]
+            lambda trials, args=(kind, n_topics, n): answered(*args, trials),  # type: ignore[misc]
             trials,
         )
         for kind, n_topics, n, trials in (
             *(("useful", n_topics, n, 120) for n_topics in (500, 7404) for n in (50, 100, 200)),
             ("useless", 500, 50, 100),
-            *((kind, *size, 100) for kind in list(_KINDS)[2:] for size in ((500, 50), (7404, 200))),
+            *((kind, *size, 100) for kind in list(KINDS)[2:] for size in ((500, 50), (7404, 200))),
         )
     ],
     "Few judged topics: verdicts of an earlier run": [

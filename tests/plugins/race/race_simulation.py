@@ -9,6 +9,7 @@ from scipy.special import ndtri
 from scipy.stats import beta, norm
 
 from ragauge.plugins.race.course import Course, Rules, run_race
+from ragauge.plugins.race.strata import interleaved, run_stratified_race
 
 MARGIN = 0.03
 # Means of the other systems below the second best, by shape of spread: of the share of systems that is ahead of it.
@@ -100,6 +101,33 @@ def races(setting: Setting, trials: int, seed: int, margin: float = MARGIN, inte
         if trial < intervals:
             held.append(_held(course, truth))
     means, differences = np.mean(held, axis=0) if held else (np.nan, np.nan)
+    return Found(float(np.mean(wrong)), float(np.mean(short)), float(np.mean(calls)), float(means), float(differences))
+
+
+def races_with_additions(setting: Setting, first: int, trials: int, seed: int, batch: int = 60) -> Found:
+    """Figures of races over `first` topics and those that were added because the first system was not the best there.
+
+    The topics on which the first system is furthest behind come first, with noise, and the rest is added.
+    """
+    rng = np.random.default_rng(seed)
+    wrong, short, calls, held = [], [], [], []
+    of = interleaved((first, setting.topics - first))
+    for _ in range(trials):
+        values = table(setting, rng)
+        behind = values[1:].max(axis=0) - values[0] + rng.normal(0, 1, setting.topics)
+        ranked = np.argsort(-behind)
+        order = np.empty(setting.topics, dtype=int)
+        order[of == 0], order[of == 1] = rng.permutation(ranked[:first]), rng.permutation(ranked[first:])
+        values = values[:, order]
+        truth = values.mean(axis=1)
+        course = run_stratified_race(
+            lambda systems, n, values=values: values[list(systems), :n], len(values), of, Rules(batch=batch)
+        )
+        wrong.append(0 in course.dropped)
+        short.append(truth[course.best] < truth.max() - MARGIN - 1e-9)
+        calls.append(sum(course.used) / values.size)
+        held.append(_held(course, truth))
+    means, differences = np.mean(held, axis=0)
     return Found(float(np.mean(wrong)), float(np.mean(short)), float(np.mean(calls)), float(means), float(differences))
 
 

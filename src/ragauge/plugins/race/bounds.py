@@ -78,6 +78,11 @@ def mean_interval(values: np.ndarray, n_topics: int, alpha: float) -> tuple[np.n
     return lower, upper
 
 
+def upper_bounds(values: np.ndarray, n_topics: int, alpha: float) -> np.ndarray:
+    """The upper bounds of `mean_interval` alone, each with the whole probability 1 - alpha."""
+    return 1 - _lower_bound(1 - np.asarray(values, dtype=float), n_topics, alpha)
+
+
 def difference_interval(differences: np.ndarray, n_topics: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
     """`mean_interval` of paired differences in [-1, 1]."""
     lower, upper = mean_interval((1 + np.asarray(differences, dtype=float)) / 2, n_topics, alpha)

@@ -129,39 +129,51 @@ def run_race(
     every = np.unique([*leads, 0.0, rules.margin])
     tests = LeadTests(n_systems, n_topics, every)
     course = Course(n_topics, rules, np.empty((n_systems, 0)), list(range(n_systems)))
-    n = 0
+
+    def look(n: int) -> Look:
+        seen = course.looks[-1].n if course.looks else 0
+        tests.observe(np.array(course.running), course.values[course.running, seen:])
+        upper = tests.upper_bounds(rules.alpha)
+        return Look(n, {system: float(upper[system]) for system in course.running})
+
+    race_on(course, ask, look, tell)
+    return course
+
+
+def race_on(
+    course: Course, ask: Ask, look: Callable[[int], Look], tell: Callable[[Course], None] | None = None
+) -> None:
+    """Asks batch by batch until the race is over, and drops systems by the bounds of each look."""
+    rules, n_topics, n = course.rules, course.n_topics, 0
     while len(course.running) > 1 and n < n_topics:
         ahead = min(rules.first if n == 0 else n + rules.batch, n_topics)
         running = course.running
         asked = ask(running, ahead)
         if asked is None:
             course.why = "the money ran out"
-            return course
+            return
         course.failed |= {s: n for s, row in zip(running, asked, strict=True) if np.isnan(row).any()}
         batch = asked[[s not in course.failed for s in running], n:]
         course.running = [s for s in running if s not in course.failed]
-        new = np.full((n_systems, ahead - n), np.nan)
+        new = np.full((len(course.values), ahead - n), np.nan)
         new[course.running] = batch
         course.values = np.hstack([course.values, new])
         n = ahead
         if len(course.running) < 2:
             break
-        tests.observe(np.array(course.running), batch)
-        upper = tests.upper_bounds(rules.alpha)
-        course.looks.append(Look(n, {system: float(upper[system]) for system in course.running}))
-        _drop(course, upper)
+        course.looks.append(look(n))
+        _drop(course)
         if tell is not None:
             tell(course)
     left = {0: "no system is left", 1: "one system is left"}
     course.why = left.get(len(course.running), "all topics are answered")
-    return course
 
 
-def _drop(course: Course, upper: np.ndarray) -> None:
+def _drop(course: Course) -> None:
     """Drops the systems whose lead is at most the margin."""
-    n, best = course.looks[-1].n, course.best
+    n, upper, best = course.looks[-1].n, course.looks[-1].upper, course.best
     for system in list(course.running):
         if system != best and upper[system] <= course.rules.margin:
             why = BEATEN if upper[system] <= 0 else WITHIN
-            course.dropped[system] = Dropped(n, float(upper[system]), best, why)
+            course.dropped[system] = Dropped(n, upper[system], best, why)
             course.running.remove(system)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from ragauge.contract.errors import ConfigError, GateError
 from ragauge.contract.records import attempt_of
@@ -22,6 +23,7 @@ from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.experiment.folder import write_json
 from ragauge.plugins.race.course import Course, Rules, run_race
+from ragauge.plugins.race.strata import errors, interleaved, run_stratified_race
 from ragauge.plugins.race.systems import System, make_systems
 from ragauge.store import Key
 
@@ -54,28 +56,46 @@ def sampled_jobs(loader: ConfigLoader, sweep: DictConfig, jobs: Sequence[Sequenc
     if len(order) < 2:
         raise ConfigError(f"hydra/sweeper=race: {len(order)} topic that can be judged, and a race takes two at least")
     folder = Path(str(sweep.hydra.sweep.dir)).absolute()
-    note = _earlier_races(systems, measure, rules, order)
+    strata, note = _earlier_races(systems, measure, rules, order)
     if note:
         _tell(note)
+    of = interleaved([len(topics) for topics in strata])
+    queues = [iter(topics) for topics in strata]
+    order = [next(queues[s]) for s in of]
     _tell(
         f"{len(systems)} systems by {measure}, {len(order):,} topics; looks after {rules.first} and each {rules.batch} "
         f"more, margin {rules.margin:g}"
     )
-    course = run_race(
-        lambda running, n: _asked([systems[i] for i in running], measure, order[:n]),
-        len(systems),
-        len(order),
-        rules,
-        _LEADS.tolist(),
-        lambda course: _tell_look(course, systems),
-    )
+
+    def ask(running: Sequence[int], n: int) -> np.ndarray | None:
+        return _asked([systems[i] for i in running], measure, order[:n])
+
+    def tell(course: Course) -> None:
+        _tell_look(course, systems)
+
+    if len(strata) == 1:
+        course = run_race(ask, len(systems), len(order), rules, _LEADS.tolist(), tell)
+    else:
+        course = run_stratified_race(ask, len(systems), of, rules, tell)
     write_json(folder / RACE_FILE, {**_record(course, measure, note), "attempt": attempt_of(folder)})
     most = max(course.used)
     _tell(
         f"over after {most:,} topics: {course.why}; {sum(course.used):,} of {len(systems) * len(order):,} answers, "
         f"{sum(course.used) / (len(systems) * len(order)):.0%}"
     )
-    return [[*job, f"llm.sample={max(n, 2)}"] for job, n in zip(jobs, course.used, strict=True)]
+    answered = [max(n, 2) for n in course.used]
+    if len(strata) == 1:
+        return [[*job, f"llm.sample={n}"] for job, n in zip(jobs, answered, strict=True)]
+    return [[*job, f"llm.sample='{_file(folder, order, of, n)}'"] for job, n in zip(jobs, answered, strict=True)]
+
+
+def _file(folder: Path, order: Sequence[str], of: np.ndarray, n: int) -> Path:
+    """The file of the first n topics of the order, which `llm.sample` takes."""
+    file = folder / f"race_topics_{n}.csv"
+    rows = pd.DataFrame({"qid": order, "answered": (np.arange(len(order)) < n).astype(int), "stratum": of})
+    file.parent.mkdir(parents=True, exist_ok=True)
+    rows.to_csv(file, index=False)
+    return file
 
 
 def _asked(systems: Sequence[System], measure: str, order: Sequence[str]) -> np.ndarray | None:
@@ -127,27 +147,54 @@ def _record(course: Course, measure: str, note: str) -> dict[str, Any]:
     }
 
 
-def _earlier_races(systems: Sequence[System], measure: str, rules: Rules, order: Sequence[str]) -> str:
-    """The sentence on earlier races of these systems by other rules or over other topics; "" where there are none.
+def _earlier_races(
+    systems: Sequence[System], measure: str, rules: Rules, order: Sequence[str]
+) -> tuple[list[list[str]], str]:
+    """The strata of the topics, each in its random order, and the sentences on earlier races of these systems.
 
-    They are known by a file in the store, which this race joins.
+    Topics that were added since a race by the same rules are a stratum. Races are known by a file in the store, which
+    this race joins.
     """
     names = Key("race", 1, {"systems": sorted(system.name for system in systems), "measure": measure})
     file = systems[0].pipeline.store.root / "races" / f"{names.digest}.json"
     topics = Key("race_topics", 1, {"order": list(order)}).digest
     this = {**vars(rules), "topics": topics, "n_topics": len(order)}
     known = json.loads(file.read_text(encoding="utf-8"))["races"] if file.is_file() else []
-    others = [race for race in known if {k: race[k] for k in this} != this]
-    if len(others) == len(known):
-        write_json(file, {"races": [*known, {**this, "began": time.strftime("%Y-%m-%d %H:%M")}]})
-    if not others:
-        return ""
-    last = others[-1]
-    other = [f"{key} {last[key]:g}" for key in vars(rules) if last[key] != this[key]]
-    other += [f"{last['n_topics']:,} topics, not these"] if last["topics"] != topics else []
-    alpha = rules.alpha + sum(race["alpha"] for race in others)
+    alike = [race for race in known if all(race[k] == v for k, v in vars(rules).items()) and race.get("strata")]
+    smaller = [race for race in alike if {qid for s in race["strata"] for qid in s} <= set(order)]
+    before = next(iter(sorted(smaller, key=lambda race: -race["n_topics"])), None)
+    strata = _strata([] if before is None else before["strata"], order)
+    others = [race for race in known if {k: race[k] for k in this} != this and race not in smaller]
+    if all({k: race[k] for k in this} != this for race in known):
+        began = time.strftime("%Y-%m-%d %H:%M")
+        write_json(file, {"races": [*known, {**this, "began": began, "strata": strata}]})
+    told = [_of_strata(rules, strata)] if len(strata) > 1 else []
+    if others:
+        last = others[-1]
+        other = [f"{key} {last[key]:g}" for key in vars(rules) if last[key] != this[key]]
+        other += [f"{last['n_topics']:,} topics, not these"] if last["topics"] != topics else []
+        alpha = rules.alpha + sum(race["alpha"] for race in others)
+        told.append(
+            f"these systems raced before with {', '.join(other)} ({last['began']}). Each race by itself drops the best "
+            f"in at most {rules.alpha:.0%}. All {len(others) + 1} together do in up to {alpha:.0%}, which counts where "
+            "an earlier race was the reason for this one's topics or rules"
+        )
+    return strata, ". ".join(told)
+
+
+def _strata(before: Sequence[Sequence[str]], order: Sequence[str]) -> list[list[str]]:
+    """The strata of an earlier race and the topics added since, each in the order of all."""
+    place = {qid: number for number, qid in enumerate(order)}
+    there = {qid for stratum in before for qid in stratum}
+    added = [qid for qid in order if qid not in there]
+    return [*(sorted(stratum, key=place.__getitem__) for stratum in before), *([added] if added else [])]
+
+
+def _of_strata(rules: Rules, strata: Sequence[Sequence[str]]) -> str:
+    sizes = " and ".join(f"{len(stratum):,}" for stratum in strata)
+    each = " and ".join(f"{alpha:.2%}" for alpha in errors(rules.alpha, len(strata)))
     return (
-        f"these systems raced before with {', '.join(other)} ({last['began']}). Each race by itself drops the best in "
-        f"at most {rules.alpha:.0%}. All {len(others) + 1} together do in up to {alpha:.0%}, which counts where an "
-        "earlier race was the reason for this one's topics or rules"
+        f"topics were added since a race of these systems: {sizes} topics are strata, in the order of their additions, "
+        f"with errors of {each}. The best of all topics is dropped in at most {rules.alpha:.0%}, even if that race was "
+        "the reason for the addition; systems that it dropped race again"
     )
