@@ -41,8 +41,9 @@ def sweep(folder: Path, server: BatchServer, limit: int = 10) -> Command:
             f"price={{prompt: {PRICE[0]}, completion: {PRICE[1]}}}",
         )
     ]  # fmt: skip
+    unknown = [f"~{part}.chat.seed" for part in ("llm", "judge")] if isinstance(server, AnthropicServer) else []
     return Command(
-        folder, "-m", "llm=openai_compatible", "judge=openai_compatible", "chunker=none", "bootstrap=0",
+        folder, "-m", *unknown, "llm=openai_compatible", "judge=openai_compatible", "chunker=none", "bootstrap=0",
         f"dataset.limit={limit}", "tokenizer=words", "retriever=bm25,none", "n_tokens=100", *chat,
         environment=clean_environment(RAGAUGE_API_KEY="unused", RAGAUGE_STORE=str(folder / "store")),
     )  # fmt: skip

@@ -16,6 +16,8 @@ ARGUMENTS = (
     "race.measure=contains", "race.first=20", "race.batch=10",
 )  # fmt: skip
 
+PRICE = "llm.price={prompt: 1, completion: 2}"
+
 
 def raced(folder: Path, server: ChatServer, *arguments: str) -> Command:
     environment = clean_environment(RAGAUGE_API_KEY="sk-planted-0123456789abcdef")
@@ -23,18 +25,24 @@ def raced(folder: Path, server: ChatServer, *arguments: str) -> Command:
 
 
 @pytest.mark.slow
-def test_a_race_that_was_killed_goes_on_and_pays_for_no_answer_of_those_that_cannot_win(tmp_path: Path) -> None:
+def test_a_race_goes_on_after_a_kill_and_after_its_money_ran_out_and_pays_for_no_answer_twice(tmp_path: Path) -> None:
     # Each answer repeats the prompt, so that it is right where the context holds the reference.
     with ChatServer(lambda prompt: prompt) as server:
         killed = raced(tmp_path, server, "race.margin=0.2")
         until(lambda: sum(server.whole.values()) >= 15 or not killed.runs, "answers")
         killed.kill()
-        done = raced(tmp_path, server).wait()
+        short = raced(tmp_path, server, PRICE, "llm.max_cost_usd=0.06").wait()
+        assert short.returncode == 0, short.stderr
+        assert "max_cost_usd: 0.0" in short.stderr
+        assert "the money ran out; 80 of 480 answers" in short.stderr
+        paid = sum(server.calls.values())
+        done = raced(tmp_path, server, PRICE, "llm.max_cost_usd=5").wait()
+        assert sum(server.calls.values()) > paid
     assert done.returncode == 0, done.stderr
     assert "these systems raced before with margin 0.2" in done.stderr
     assert done.stderr.index("is dropped, beaten") < done.stderr.index("race: over after")
     assert sum(server.calls.values()) <= len(server.calls) + 1  # the one that was in flight at the kill
-    (file,) = tmp_path.glob("multirun/*/*/race.json")
+    *_, file = sorted(tmp_path.glob("multirun/*/*/race.json"))
     race = json.loads(file.read_text(encoding="utf-8"))
     used = {row["system"]: row["topics"] for row in race["results"]}
     records = [json.loads((file.parent / str(n) / "job.json").read_text(encoding="utf-8")) for n in range(4)]
