@@ -23,6 +23,15 @@ from ragauge.experiment.slicing import slices_of_topics
 from ragauge.experiment.stages.answering import AskedContexts, OfMeasure, shown
 from ragauge.experiment.stages.order import is_rewritten, stages
 from ragauge.experiment.stages.plan import JOINED, Output, Plan
+from ragauge.experiment.stages.repeating import (
+    ONCE,
+    Repeats,
+    all_answers,
+    all_verdicts,
+    parts_of,
+    repeated,
+    with_repeats,
+)
 from ragauge.experiment.stages.running import StageRunner
 from ragauge.experiment.stages.stage import Budget
 from ragauge.measures.answers import TRUTHFULNESS, truthfulness
@@ -52,6 +61,7 @@ class Pipeline(StageRunner):
     answered: which topics are answered; None is all of them.
     measures: those of the run, over documents or over chunks.
     slices, slice_weights: by what topics are sliced, and how slices count in averages.
+    repeats: how often topics are answered, and answers judged.
     cluster: `document` or the attribute that names the clusters of topics; None: topics are independent.
     """
 
@@ -61,6 +71,7 @@ class Pipeline(StageRunner):
     slice_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     cluster: str | None = None
     answered: Sample | None = None
+    repeats: Repeats = ONCE
     _infos: list[AnswerMeasureInfo] | None = field(default=None, init=False, repr=False)
     _sampled: pd.DataFrame | None = field(default=None, init=False, repr=False)
     _answered: pd.DataFrame | None = field(default=None, init=False, repr=False)
@@ -160,7 +171,27 @@ class Pipeline(StageRunner):
         rows = outcomes(*found, self.sampled, self.unjudged)
         if TRUTHFULNESS in self.answer_measures:
             rows[TRUTHFULNESS.name] = truthfulness(rows["label"], rows.get("unanswerable"))
-        return rows
+        return with_repeats(self, rows)
+
+    @cached_property
+    def parts(self) -> dict[tuple[int, int], Pipeline]:
+        """The job by (sample, repeat), once for each answer and verdict that a topic gets; itself for the first."""
+        return parts_of(self)
+
+    @property
+    def all_answers(self) -> pd.DataFrame:
+        """The answers of all parts, for their costs: each has a qid of its own where there are several."""
+        return all_answers(self)
+
+    @property
+    def all_verdicts(self) -> pd.DataFrame:
+        """The verdicts of all parts, for their costs."""
+        return all_verdicts(self)
+
+    @cached_property
+    def repeated(self) -> pd.DataFrame:
+        """A row per answered topic, sample and repeat (`ragauge.experiment.stages.repeating.repeated`)."""
+        return repeated(self)
 
     @cached_property
     def clusters(self) -> pd.DataFrame:
@@ -249,7 +280,10 @@ class Pipeline(StageRunner):
     def set_sampled(self, frame: pd.DataFrame) -> None:
         """Takes a choice of topics that was made elsewhere, such as for all jobs of a sweep."""
         self._sampled = frame
-        self.__dict__.pop("outcomes", None)
+        for part in list(vars(self).get("parts", {}).values())[1:]:
+            part.set_sampled(frame)
+        for name in ("outcomes", "repeated"):
+            self.__dict__.pop(name, None)
         for name in ("asked_answers", "verdicts"):
             self.plan.step(name).output = None
 
