@@ -596,6 +596,19 @@ class MeasuresLayouts(Protocol):
 
 
 @runtime_checkable
+class MeasuresRanking(Protocol):
+    """An answer measure that looks at no answer; it is asked in place of `measure`, for all topics."""
+
+    def measure_ranking(
+        self, topics: pd.DataFrame, run: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools
+    ) -> pd.DataFrame:
+        """Frame `answer_values` with a row for every topic and info, as `AnswerMeasure.measure` gives it.
+
+        topics: [qid, query]; run: frame `run`; passages: frame `used_passages`, of the contexts of n_tokens.
+        """
+
+
+@runtime_checkable
 class VariesContexts(Protocol):
     """An answer measure for which the llm answers from other contexts than the job's: one text alone, say.
 

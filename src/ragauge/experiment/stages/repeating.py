@@ -51,7 +51,7 @@ ONCE = Repeats()
 
 
 def checked_repeats(answers: Any, verdicts: Any, components: Components) -> Repeats:
-    """The repeats that a job makes (None is one), 1 of what is the same each time; ConfigError where they cannot be made."""
+    """The repeats that a job makes (None: one), 1 of what is always the same; ConfigError if they cannot be."""
     answers, verdicts = (1 if times is None else times for times in (answers, verdicts))
     require_count("llm.repeat", answers)
     require_count("judge.per_answer", verdicts)
