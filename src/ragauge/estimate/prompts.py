@@ -23,6 +23,7 @@ from ragauge.estimate.intervals import Estimate
 
 FIXED, SAMPLE = CHOICES = ("fixed", "sample")
 REPEATS = "repeats"
+OF_REPEATS = ["qid", "n_tokens", "sample", "repeat", "answer", "answer_status", "label", "judge_status"]
 _OTHER = re.compile(r"label_\d+")
 
 
@@ -47,6 +48,23 @@ def by_prompt(frame: pd.DataFrame) -> list[pd.DataFrame]:
 def are_repeats(frame: pd.DataFrame) -> bool:
     """Whether the further verdicts are repeats, and not those of other prompts."""
     return "prompts_are" in frame and bool(frame["prompts_are"].eq(REPEATS).any())
+
+
+def outcomes_of_repeats(rows: pd.DataFrame, repeated: pd.DataFrame, judged: bool = True) -> pd.DataFrame:
+    """Outcomes [qid, ...] with the verdicts of `repeated` as label, label_2, ..., and its measures as means.
+
+    repeated: [OF_REPEATS, measure, ...], a row per topic, sample (an answer) and repeat (a verdict on it), from 0. A
+    mean is over the answers to a topic that have a value.
+    """
+    found = rows.assign(prompts_are=REPEATS)
+    known = repeated[repeated["judge_status"].notna()]
+    parts = [of_part for _, of_part in known.groupby(["sample", "repeat"])][1:] if judged else []
+    for number, of_part in enumerate(parts, 2):
+        labels = of_part.set_index("qid")["label"].fillna(0)
+        found[f"label_{number}"] = found["qid"].map(labels).astype("Int8")
+    by_topic = repeated[repeated["repeat"] == 0].groupby("qid")
+    means = {name: by_topic[name].mean() for name in repeated.columns.difference(OF_REPEATS, sort=False)}
+    return found.assign(**{name: found["qid"].map(of) for name, of in means.items()})
 
 
 def over_prompts(frame: pd.DataFrame, values: Callable[[pd.DataFrame], np.ndarray]) -> np.ndarray:

@@ -20,18 +20,10 @@ from ragauge.estimate.slicing import SliceBy
 from ragauge.experiment.clusters import clusters_of_topics
 from ragauge.experiment.outcomes import Sample, outcomes, retrieved, unjudged
 from ragauge.experiment.slicing import slices_of_topics
+from ragauge.experiment.stages import repeating
 from ragauge.experiment.stages.answering import AskedContexts, OfMeasure, shown
 from ragauge.experiment.stages.order import is_rewritten, stages
 from ragauge.experiment.stages.plan import JOINED, Output, Plan
-from ragauge.experiment.stages.repeating import (
-    ONCE,
-    Repeats,
-    all_answers,
-    all_verdicts,
-    parts_of,
-    repeated,
-    with_repeats,
-)
 from ragauge.experiment.stages.running import StageRunner
 from ragauge.experiment.stages.stage import Budget
 from ragauge.measures.answers import TRUTHFULNESS, truthfulness
@@ -71,7 +63,7 @@ class Pipeline(StageRunner):
     slice_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     cluster: str | None = None
     answered: Sample | None = None
-    repeats: Repeats = ONCE
+    repeats: repeating.Repeats = repeating.ONCE
     _infos: list[AnswerMeasureInfo] | None = field(default=None, init=False, repr=False)
     _sampled: pd.DataFrame | None = field(default=None, init=False, repr=False)
     _answered: pd.DataFrame | None = field(default=None, init=False, repr=False)
@@ -171,27 +163,12 @@ class Pipeline(StageRunner):
         rows = outcomes(*found, self.sampled, self.unjudged)
         if TRUTHFULNESS in self.answer_measures:
             rows[TRUTHFULNESS.name] = truthfulness(rows["label"], rows.get("unanswerable"))
-        return with_repeats(self, rows)
+        return repeating.with_repeats(self, rows)
 
-    @cached_property
-    def parts(self) -> dict[tuple[int, int], Pipeline]:
-        """The job by (sample, repeat), once for each answer and verdict that a topic gets; itself for the first."""
-        return parts_of(self)
-
-    @property
-    def all_answers(self) -> pd.DataFrame:
-        """The answers of all parts, for their costs: each has a qid of its own where there are several."""
-        return all_answers(self)
-
-    @property
-    def all_verdicts(self) -> pd.DataFrame:
-        """The verdicts of all parts, for their costs."""
-        return all_verdicts(self)
-
-    @cached_property
-    def repeated(self) -> pd.DataFrame:
-        """A row per answered topic, sample and repeat (`ragauge.experiment.stages.repeating.repeated`)."""
-        return repeated(self)
+    # The job by (sample, repeat), once for each answer and verdict that a topic gets, and what all of them say.
+    parts = cached_property(repeating.parts_of)
+    repeated = cached_property(repeating.repeated)
+    all_answers, all_verdicts = property(repeating.all_answers), property(repeating.all_verdicts)
 
     @cached_property
     def clusters(self) -> pd.DataFrame:

@@ -24,14 +24,12 @@ from ragauge.contract.protocols import (
     judges_together,
 )
 from ragauge.contract.topics import MOST_LABELS
-from ragauge.estimate.prompts import REPEATS
+from ragauge.estimate.prompts import OF_REPEATS, outcomes_of_repeats
 
 if TYPE_CHECKING:
     from ragauge.experiment.stages.stage import Components
 
 log = logging.getLogger(__name__)
-
-REPEATED_KEYS = ["qid", "n_tokens", "sample", "repeat"]
 
 
 @dataclass(frozen=True)
@@ -180,36 +178,21 @@ def repeated(pipeline: Any) -> pd.DataFrame:
     for (sample, repeat), part in pipeline.parts.items():
         answers, values = by_sample[sample]
         one = answers[["qid", "n_tokens", "answer", "status"]].rename(columns={"status": "answer_status"})
-        one = one.merge(
-            part.verdicts[["qid", "label", "status"]].rename(columns={"status": "judge_status"}),
-            on="qid", how="left", validate="one_to_one",
-        )  # fmt: skip
-        one = one.merge(values.reset_index(), on="qid", how="left", validate="one_to_one")
+        verdicts = part.verdicts[["qid", "label", "status"]].rename(columns={"status": "judge_status"})
+        for more in (verdicts, values.reset_index()):
+            one = one.merge(more, on="qid", how="left", validate="one_to_one")
         rows.append(one.assign(sample=sample, repeat=repeat))
     found = pd.concat(rows, ignore_index=True)
-    return found[[*REPEATED_KEYS, *(c for c in found if c not in REPEATED_KEYS)]]
+    return found[[*OF_REPEATS, *found.columns.difference(OF_REPEATS, sort=False)]]
 
 
 def with_repeats(pipeline: Any, rows: pd.DataFrame) -> pd.DataFrame:
-    """Outcomes [qid, ...] with the verdicts of all parts as label, label_2, ..., and measures as means over answers.
-
-    0 stands for a verdict that is missing, since the first one would stand in for nothing. A mean is over the answers
-    that have a value. Columns of `MeasuresRepeats` are filled here.
-    """
+    """Outcomes with what all answers and verdicts say (`outcomes_of_repeats`), and columns of `MeasuresRepeats`."""
     of_repeats = [one for one in pipeline.components.answers.values() if isinstance(one, MeasuresRepeats)]
-    if not (pipeline.repeats.several or of_repeats):
-        return rows
-    frame = pipeline.repeated
-    found = rows.assign(prompts_are=REPEATS) if pipeline.repeats.several else rows.copy()
-    judged = frame[frame["judge_status"].notna() & (pipeline.components.judge.kind != "none")]
-    for number, key in enumerate(list(pipeline.parts)[1:], 2):
-        of_part = judged[(judged["sample"] == key[0]) & (judged["repeat"] == key[1])].set_index("qid")
-        found[f"label_{number}"] = found["qid"].map(of_part["label"].fillna(0)).astype("Int8")
-    answers = frame[frame["repeat"] == 0]
-    for name in frame.columns.difference([*REPEATED_KEYS, "answer", "answer_status", "label", "judge_status"]):
-        found[name] = found["qid"].map(answers.groupby("qid")[name].mean())
+    if pipeline.repeats.several:
+        rows = outcomes_of_repeats(rows, pipeline.repeated, pipeline.components.judge.kind != "none")
     for measure in of_repeats:
-        values = measure.measure_repeats(answers, pipeline.tools)
-        for name in map(str, values):
-            found[name] = found["qid"].map(values[name]).astype("float64")
-    return found
+        repeated = pipeline.repeated
+        values = measure.measure_repeats(repeated[repeated["repeat"] == 0], pipeline.tools)
+        rows = rows.assign(**{str(name): rows["qid"].map(values[name]).astype("float64") for name in values})
+    return rows
