@@ -467,6 +467,7 @@ class AnswerMeasureInfo:
     of: the object that it describes: the "answer", the "context" that the LLM gets, the "ranking" that the context is
         taken from, or the judge's "verdict". Context and ranking are known before an LLM is asked for the answer.
     on_terminal: whether the leaderboard on the terminal shows it, too.
+    compared: whether systems are compared by it. False: it describes a topic, and no value of it is better.
     limit: a mean above it prints `beyond`, a sentence in which {share} is the mean in per cent.
     """
 
@@ -477,6 +478,7 @@ class AnswerMeasureInfo:
     section: str = "Answers"
     of: Literal["answer", "context", "ranking", "verdict"] = "answer"
     on_terminal: bool = True
+    compared: bool = True
     limit: float | None = None
     beyond: str = ""
 

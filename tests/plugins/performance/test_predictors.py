@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge.contract.answer_measures import besides_rankings
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
 from ragauge.contract.protocols import MeasuresRanking, Tools
@@ -94,6 +95,8 @@ def test_a_job_has_them_for_all_topics_though_a_sample_is_answered(small: SmallP
     assert whole.outcomes.set_index("qid").loc["q1", "question_coverage"] == 1  # built, tower
     assert some.outcomes["answer"].notna().sum() == 2
     assert some.outcomes[columns].equals(whole.outcomes[columns])
+    compared = {info.name for info in besides_rankings(whole.answer_measures)}
+    assert not compared.intersection(columns)
     assert [info.of for info in whole.answer_measures if info.name in columns] == ["ranking", "context", "context"]
 
 

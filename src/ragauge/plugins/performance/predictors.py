@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,12 +16,12 @@ from ragauge.measures.questions import content_words
 from ragauge.retrieval.passages import standing
 from ragauge.texts.words import words
 
-SECTION = "Without evidence"
 _NONE = "none"  # the status where there is nothing to measure: ranks alone, a score below 0, a question without a word
 
 
 def _info(name: str, label: str, of_scores: bool) -> AnswerMeasureInfo:
-    return AnswerMeasureInfo(name, label, "higher", "score", SECTION, "ranking" if of_scores else "context", False)
+    of: Literal["ranking", "context"] = "ranking" if of_scores else "context"
+    return AnswerMeasureInfo(name, label, "higher", "score", "Without evidence", of, False, False)
 
 
 OF_SCORES = tuple(
