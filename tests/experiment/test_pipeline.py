@@ -24,7 +24,7 @@ from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import ChatModel, Dataset, Reply, Role, Tools
-from ragauge.experiment.outcomes import Sample
+from ragauge.estimate.topic_samples import Sample
 from ragauge.experiment.stages import stage as stage_module
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.stages.stage import Read, Reads, file_digest

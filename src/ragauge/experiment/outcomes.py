@@ -1,88 +1,17 @@
-"""One row per topic: what was retrieved, what was answered, what the judge said; and which topics are judged."""
+"""One row per topic: what was retrieved, what was answered, what the judge said."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import pandas as pd
 
 from ragauge.contract.answer_measures import NO_REFERENCE, NOT_SAMPLED
-from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import SCHEMAS
 from ragauge.contract.offers import JudgeOffers, offered
 from ragauge.contract.protocols import Judge
 from ragauge.contract.topics import RESERVED, references, without_reference
-from ragauge.estimate import choose_topics
 from ragauge.estimate.prompts import other_labels
-
-
-@dataclass(frozen=True)
-class Sample:
-    """How many topics are judged, or answered and judged, and how they are chosen: `uniform`, or `neyman` by P(5).
-
-    of: the config group that asks for it, judge or llm.
-    """
-
-    n: int
-    design: str = "uniform"
-    seed: int = 0
-    of: str = "judge"
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.n, int) or isinstance(self.n, bool) or self.n < 2:
-            raise ConfigError(f"{self.of}.sample={self.n}: allowed are integers of at least 2, null for all")
-        if self.design not in ("uniform", "neyman"):
-            raise ConfigError(f"{self.of}.sample_design={self.design}: allowed are uniform, neyman")
-
-    def chosen(self, qids: pd.Series, unjudged: Collection[str]) -> pd.DataFrame:
-        """A uniform choice among the topics that can be judged, or among all if none can: [qid, stratum, judged]."""
-        rest = qids[~qids.isin(list(unjudged))]
-        even = pd.Series(0.5, index=rest if len(rest) else qids)  # any P(5), as the draw does not depend on it
-        return choose_topics(even, self.n, seed=self.seed, design="uniform")
-
-
-@dataclass(frozen=True)
-class Listed(Sample):
-    """The topics that a CSV file names: a row per topic, [qid, answered (1, 0)] and, where they were drawn by strata,
-    stratum (an integer).
-    """
-
-    file: str = ""
-
-    @classmethod
-    def of_file(cls, file: str) -> Listed:
-        """ConfigError for a file that is not of this form, or a stratum of which fewer than two topics are named."""
-        key = f"llm.sample={file}"
-        try:
-            rows = pd.read_csv(file, dtype={"qid": "str"})
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"{key}: no CSV file that can be read: {error}; allowed are integers and files") from None
-        if not {"qid", "answered"} <= set(rows) or rows["qid"].isna().any() or rows["qid"].duplicated().any():
-            raise ConfigError(f"{key}: allowed are the columns qid (each topic once), answered and stratum")
-        for name in ("answered", *({"stratum"} & set(rows))):
-            of = rows[name]
-            bad = ~of.isin([0, 1]) if name == "answered" else of.isna() | of.astype("str").str.contains("[^0-9]")
-            if bad.any():
-                number = "0 or 1" if name == "answered" else "an integer of at least 0"
-                raise ConfigError(f"{key}: {name} of qid={rows['qid'][bad].iloc[0]!r} is not {number}")
-        by = rows.groupby(rows.get("stratum", rows["qid"].isna()))["answered"]
-        for stratum, (size, n) in by.agg(["size", "sum"]).iterrows():
-            if n < min(2, size):
-                raise ConfigError(f"{key}: stratum {stratum} names {n} of {size} topics; it takes at least 2")
-        return cls(int(rows["answered"].sum()), "uniform", of="llm", file=file)
-
-    def chosen(self, qids: pd.Series, unjudged: Collection[str]) -> pd.DataFrame:
-        """The topics of the file that can be judged: [qid, stratum, judged]. ConfigError where it lacks one of qids."""
-        rows = pd.read_csv(self.file, dtype={"qid": "str"}).set_index("qid")
-        if not qids.isin(rows.index).all():
-            raise ConfigError(f"llm.sample={self.file}: no row of qid={qids[~qids.isin(rows.index)].iloc[0]!r}")
-        rest = qids[~qids.isin(list(unjudged))]
-        rows = rows.loc[rest if len(rest) else qids]
-        stratum = rows["stratum"] if "stratum" in rows else pd.Series(0, index=rows.index)
-        return pd.DataFrame(
-            {"qid": rows.index, "stratum": stratum.to_numpy(), "judged": rows["answered"].eq(1).to_numpy()}
-        )
 
 
 def unjudged(judge: Judge, topics: pd.DataFrame) -> frozenset[str]:

@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal, norm
 from logged_runs import LoggedRuns, questions
 from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.experiment.outcomes import Sample
+from ragauge.estimate.topic_samples import Sample
 from ragauge.plugins.gate import command
 from ragauge.plugins.gate.bounds import bounds, check_looks, check_settings
 from ragauge.plugins.gate.ended import Asked, gate_runs
@@ -169,7 +169,7 @@ def test_looks_are_for_the_population() -> None:
     cfg = OmegaConf.create({"judge": {"looks": 5}, "sample_target": "topics"})
     read = read_gate({"correct_share": 0.6})
     pipeline = SimpleNamespace(sample=Sample(200), components=SimpleNamespace(judge=LexicalJudge()))
-    with pytest.raises(ConfigError, match="for the population .* sample_target=population"):
+    with pytest.raises(ConfigError, match=r"for the population .* sample_target=population"):
         check_looks(cfg, pipeline, read, bounds(read.rules, None))  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ from ragauge.contract.answer_measures import besides_rankings
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
 from ragauge.contract.protocols import MeasuresRanking, Tools
-from ragauge.experiment.outcomes import Sample
+from ragauge.estimate.topic_samples import Sample
 from ragauge.plugins.performance.predictors import QueryPerformance, gives_ranks_alone, nqc, overlap, smv, wig
 from small_pipeline import SmallPipelines
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment.outcomes import Listed
+from ragauge.estimate.topic_samples import Listed
 from ragauge.plugins.sampling.command import main
 
 

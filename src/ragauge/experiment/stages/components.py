@@ -23,7 +23,7 @@ from ragauge.experiment.stages.repeating import checked_repeats
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from ragauge.experiment.outcomes import Sample
+    from ragauge.estimate.topic_samples import Sample
     from ragauge.experiment.stages.pipeline import Pipeline
     from ragauge.experiment.stages.stage import Components
 
@@ -114,7 +114,7 @@ def _sample(cfg: DictConfig, group: str = "judge") -> Sample | None:
 
     ConfigError where both have a sample and that of the judge is not within that of the llm.
     """
-    from ragauge.experiment.outcomes import Listed, Sample
+    from ragauge.estimate.topic_samples import Listed, Sample
 
     n = cfg[group].get("sample")
     if n is None:

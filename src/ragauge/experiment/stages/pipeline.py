@@ -17,8 +17,9 @@ from ragauge.contract.errors import MissingError
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.protocols import ASKED, AnswerMeasureInfo, BringsChat
 from ragauge.estimate.slicing import SliceBy
+from ragauge.estimate.topic_samples import Sample
 from ragauge.experiment.clusters import clusters_of_topics
-from ragauge.experiment.outcomes import Sample, outcomes, retrieved, unjudged
+from ragauge.experiment.outcomes import outcomes, retrieved, unjudged
 from ragauge.experiment.slicing import slices_of_topics
 from ragauge.experiment.stages import repeating
 from ragauge.experiment.stages.answering import AskedContexts, OfMeasure, shown

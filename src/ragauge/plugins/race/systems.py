@@ -17,9 +17,9 @@ from ragauge.contract.loading import class_of
 from ragauge.contract.offers import DatasetOffers, offered
 from ragauge.contract.redact import remember
 from ragauge.estimate.sampling import random_order
+from ragauge.estimate.topic_samples import Sample
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.measuring import pin_window
-from ragauge.experiment.outcomes import Sample
 from ragauge.experiment.prepared import judged_later, prepared
 from ragauge.experiment.setup.config import refuse_keys, settle
 from ragauge.store import canonical_json
