@@ -107,7 +107,6 @@ def test_evidence_stands_whole_in_part_or_not_at_all() -> None:
     assert evidence_in_context(PARTS.assign(context=0.9)).eq("all").all()
     three = PARTS.assign(qid=["a", "a", "a", "c"], context=[1.0, 0.9, 0.89, 1.0])
     assert evidence_in_context(three).to_dict() == {"a": "some", "c": "all"}
-    assert evidence_in_context(PARTS[:0]).dtype == "str"
 
 
 def outcomes(**columns: list[object]) -> pd.DataFrame:
