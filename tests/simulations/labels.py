@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 
 from ragauge.estimate.human import human_pairs, human_shares
-from ragauge.plugins.labels.design import draw
+from ragauge.plugins.labels.design import inclusion, places
 from ragauge.plugins.labels.expected import expected
+from ragauge.plugins.labels.rogan_gladen import Judge, Rate, rogan_gladen
 
 SETTINGS = ("no evidence", "incomplete", "independent", "inverted", "perfect", "rare")
+_DRAWS = 20  # samples of one data set
 _SYSTEMS = {"a": 0.0, "b": 0.12}
 
 
@@ -65,37 +67,36 @@ def labelled(
 ) -> dict[int, dict[str, float]]:
     """Coverage of 95 % intervals, and widths beside those of as many labels of topics drawn uniformly, by topics.
 
+    Twenty samples are drawn of each data set.
+
     `earlier` topics, drawn uniformly, were labelled before: the judge's errors are learnt from them. `topics` are
     labelled for each of the two systems.
     """
     rng, truth = np.random.default_rng(seed), truth_of(kind)
     names = ("correct", "hallucination", "difference")
-    found: dict[int, list[np.ndarray]] = {n: [] for n in topics}
+    found: dict[int, list[list[list[tuple[float, float, float]]]]] = {n: [] for n in topics}
     uniform: list[float] = []
-    for _ in range(trials):
+    for _ in range(max(trials // _DRAWS, 1)):
         frame = outcomes(kind, n_topics, rng, clusters)
         qids = np.unique(frame["qid"])
         before = frame["qid"].isin(rng.choice(qids, earlier, replace=False))
         known = expected(frame.assign(earlier_human=frame["truth"].where(before).astype("Int8")))
         uniform.append(known.uniform)
-        for n in topics:
-            seed_of = int(rng.integers(2**31))
-            drawn = {
-                system: draw(pd.Series(known.sizes[rows.index], rows["qid"]), n, seed_of).set_index("qid")[
-                    "probability"
-                ]
-                for system, rows in frame.groupby("system")
-            }
-            probability = pd.concat(
-                [rows["qid"].map(drawn[name]) for name, rows in frame.groupby("system")]
-            ).sort_index()
-            plain = rng.choice(qids, n, replace=False)
-            row = []
-            for chosen, weights in ((probability.notna(), probability), (frame["qid"].isin(plain), n / n_topics)):
-                rows = frame.assign(human_label=frame["truth"].where(chosen).astype("Int8"))
-                rows["human_probability"] = weights
-                row.append([_limits(rows, name) for name in names])
-            found[n].append(np.array(row))
+        sizes = [pd.Series(known.sizes[rows.index], rows["qid"]) for _, rows in frame.groupby("system")]
+        chances = {n: np.concatenate([inclusion((s / s.sum()).to_numpy(), n) for s in sizes]) for n in topics}
+        for _ in range(min(_DRAWS, trials)):
+            one = int(rng.integers(2**31))
+            place = np.concatenate([places(size, one) for size in sizes])
+            plain = rng.permutation(qids)
+            for n in topics:
+                chance = {"drawn": np.where(place < n, chances[n], np.nan)}
+                chance["uniform"] = np.where(frame["qid"].isin(plain[:n]), n / n_topics, np.nan)
+                row = []
+                for probability in chance.values():
+                    rows = frame.assign(human_probability=probability)
+                    rows["human_label"] = frame["truth"].where(rows["human_probability"].notna()).astype("Int8")
+                    row.append(_limits(rows))
+                found[n].append(row)
     result = {}
     for n, of_trials in found.items():
         x = np.array(of_trials)  # trials, design, measure, (value, lo, hi)
@@ -112,13 +113,41 @@ def labelled(
     return result
 
 
-def _limits(rows: pd.DataFrame, name: str) -> tuple[float, float, float]:
-    if name == "difference":
-        pairs = human_pairs(rows)
-        assert pairs is not None
-        row = pairs[pairs["measure"] == "correct"].iloc[0]
-        return row["difference"], row["lo"], row["hi"]
-    shares = human_shares(rows[rows["system"] == "a"])
+def _limits(rows: pd.DataFrame) -> list[tuple[float, float, float]]:
+    """Estimate and limits of the two shares of system a, and of the difference of right answers."""
+    shares, pairs = human_shares(rows[rows["system"] == "a"]), human_pairs(rows)
     assert shares is not None
-    row = shares.set_index("share").loc[f"{name}_share"]
-    return row["estimate"], row["lo"], row["hi"]
+    assert pairs is not None
+    of = shares.set_index("share")
+    found = [tuple(of.loc[f"{name}_share", ["estimate", "lo", "hi"]]) for name in ("correct", "hallucination")]
+    pair = pairs[pairs["measure"] == "correct"].iloc[0]
+    return [*found, (pair["difference"], pair["lo"], pair["hi"])]
+
+
+def other_period(n_labels: int, share_then: float, share_now: float, trials: int, seed: int) -> dict[str, float]:
+    """Coverage and bias of the share of right answers from labels of a period with another share of right answers.
+
+    The judge has sensitivity .9 and specificity .8 in both periods; 1,000 answers are estimated. `ppi` takes the labels
+    for labels of these answers: the judged share plus the labels' mean error.
+    """
+    rng, found = np.random.default_rng(seed), []
+
+    def judged(right: np.ndarray) -> np.ndarray:
+        return np.where(right, rng.random(len(right)) < 0.9, rng.random(len(right)) < 0.2)
+
+    for _ in range(trials):
+        now, then = (rng.random(n) < share for n, share in ((1000, share_now), (n_labels, share_then)))
+        said, said_then = judged(now), judged(then)
+        p = float(said.mean())
+        rates = [Rate(float(x.mean()), len(x)) for x in (said_then[then], ~said_then[~then])]
+        by_rates = rogan_gladen(Rate(p, 1000), Judge(rates[0], rates[1], n_labels))
+        error = then.astype(float) - said_then
+        reach = 1.96 * np.sqrt(p * (1 - p) / 1000 + error.var(ddof=1) / n_labels)
+        found.append((by_rates.value, by_rates.lo, by_rates.hi, p + error.mean(), reach))
+    value, lo, hi, ppi, reach = np.array(found).T
+    return {
+        "coverage": float(((lo <= share_now) & (share_now <= hi)).mean()),
+        "bias": float(value.mean() - share_now),
+        "ppi": float((np.abs(ppi - share_now) <= reach).mean()),
+        "ppi_bias": float(ppi.mean() - share_now),
+    }

@@ -177,10 +177,11 @@ def weighted_means(
     variance, classical_variance = (
         cluster_variance(added, clusters) * n / (n - 1) for added in ((parts - parts.mean(axis=0)) / n_topics, alone)
     )
-    spread, kish, df = (weight * (y - classical) ** 2).sum(axis=0), float(1 / (weight**2).sum()), float(n - 1)
+    spread, df = (weight * (y - classical) ** 2).sum(axis=0), float(n - 1)
+    stands_for = float(np.sqrt(n / (weight**2).sum()))  # 1 / its square is a judged topic's mean squared weight
     if clusters is not None:
-        kish, df = _of_clusters(kish, df, clusters[judged])
-    return Powered(parts.mean(axis=0), variance, lam, classical, classical_variance, spread, kish, df, parts)
+        stands_for, df = _of_clusters(stands_for, df, clusters[judged])
+    return Powered(parts.mean(axis=0), variance, lam, classical, classical_variance, spread, stands_for, df, parts)
 
 
 def _weighted_parts(

@@ -7,7 +7,6 @@ u / size are drawn. u follows from seed and qid alone, so the sample of a larger
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -23,9 +22,17 @@ def draw(sizes: pd.Series, n: int, seed: int = 0, salt: str = "") -> pd.DataFram
     were learnt from must not depend on the numbers that draw.
     """
     size = sizes.to_numpy(dtype=float) / float(sizes.sum())
-    place = np.empty(len(size), dtype=int)
-    place[np.argsort(_numbers(sizes.index, seed, salt) / size, kind="stable")] = np.arange(len(size))
-    return pd.DataFrame({"probability": inclusion(size, n), "place": place}, index=sizes.index)
+    return pd.DataFrame({"probability": inclusion(size, n), "place": places(sizes, seed, salt)}, index=sizes.index)
+
+
+def places(sizes: pd.Series, seed: int = 0, salt: str = "") -> np.ndarray:
+    """int [topics]: the place of every topic in the order of drawing, from 0 (see `draw`)."""
+    texts = [f"labels\0{seed}\0{salt}\0{qid}".encode("utf-8", "surrogatepass") for qid in sizes.index]
+    whole = [int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) for text in texts]
+    place = np.empty(len(sizes), dtype=int)
+    ranks = (np.array(whole, dtype=np.float64) + 0.5) / 2.0**64 / sizes.to_numpy(dtype=float)
+    place[np.argsort(ranks, kind="stable")] = np.arange(len(sizes))
+    return place
 
 
 def inclusion(size: np.ndarray, n: int, seed: int = 0) -> np.ndarray:
@@ -44,10 +51,3 @@ def inclusion(size: np.ndarray, n: int, seed: int = 0) -> np.ndarray:
         found += np.minimum(size * np.where(ranks <= last, first_out, last), 1).sum(axis=0)
         left -= block
     return np.minimum(found / _DRAWS * (n / (found.sum() / _DRAWS)), 1)
-
-
-def _numbers(qids: Iterable[object], seed: int, salt: str) -> np.ndarray:
-    """float64 [topics] in (0, 1), random for every seed, salt and qid."""
-    texts = [f"labels\0{seed}\0{salt}\0{qid}".encode("utf-8", "surrogatepass") for qid in qids]
-    whole = [int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) for text in texts]
-    return (np.array(whole, dtype=np.float64) + 0.5) / 2.0**64

@@ -23,6 +23,7 @@ UNIFORM = 0.5  # where no labels show that the expectation holds
 _SHARES = (0.2, 0.4, 0.6)  # of uniform, where earlier labels show that the expectation holds
 _ERROR = 0.1  # of a judge that nothing is known of
 _LEAST, _LEAST_ERRORS, _FOLDS = 30, 5, 5
+_PENALTY = 3.0  # scikit-learn's C
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def _learnt(frame: pd.DataFrame, wrong: np.ndarray, errors: np.ndarray, known: n
             if errors[seen, k].all() or not errors[seen, k].any():
                 at = np.full(len(x), errors[seen, k].mean())
             else:
-                model: Any = LogisticRegression(max_iter=500).fit(x[seen], errors[seen, k])
+                model: Any = LogisticRegression(C=_PENALTY, max_iter=500).fit(x[seen], errors[seen, k])
                 at = model.predict_proba(x)[:, 1]
             found[inside, k] = at[inside]
             found[~known, k] += at[~known] / _FOLDS
