@@ -467,6 +467,7 @@ class AnswerMeasureInfo:
     of: the object that it describes: the "answer", the "context" that the LLM gets, the "ranking" that the context is
         taken from, or the judge's "verdict". Context and ranking are known before an LLM is asked for the answer.
     on_terminal: whether the leaderboard on the terminal shows it, too.
+    compared: whether systems are compared by it. False: it describes a topic, and no value of it is better.
     limit: a mean above it prints `beyond`, a sentence in which {share} is the mean in per cent.
     """
 
@@ -477,6 +478,7 @@ class AnswerMeasureInfo:
     section: str = "Answers"
     of: Literal["answer", "context", "ranking", "verdict"] = "answer"
     on_terminal: bool = True
+    compared: bool = True
     limit: float | None = None
     beyond: str = ""
 
@@ -592,6 +594,19 @@ class MeasuresLayouts(Protocol):
 
         evidence: the parts that contexts are scored by; layouts and prefixes: the frames of these names, the
         latter at the job's budget.
+        """
+
+
+@runtime_checkable
+class MeasuresRanking(Protocol):
+    """An answer measure that looks at no answer; it is asked in place of `measure`, for all topics."""
+
+    def measure_ranking(
+        self, topics: pd.DataFrame, run: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools
+    ) -> pd.DataFrame:
+        """Frame `answer_values` with a row for every topic and info, as `AnswerMeasure.measure` gives it.
+
+        topics: [qid, query]; run: frame `run`; passages: frame `used_passages`, of the contexts of n_tokens.
         """
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge import track
 from ragauge.contract import answer_measures as shown
-from ragauge.contract.checks import require_choice
+from ragauge.contract.checks import require, require_choice
 from ragauge.contract.errors import ConfigError, RagaugeError
-from ragauge.contract.groups import ENGINE, GROUPS
+from ragauge.contract.groups import ENGINE, FEATURES, GROUPS
 from ragauge.contract.loading import build
 from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.contract.protocols import ReadsFiles
@@ -83,7 +83,11 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
     components = instantiate_components(cfg, folder.sweep_id)
     check_together(components, folder.choices)
     of_answers = {key: shown.infos_of(measure) for key, measure in components.answers.items()}
-    shown.checked(of_answers, ranking_infos(list(cfg.measures)))
+    of_rankings = ranking_infos(list(cfg.measures))
+    infos = (*of_rankings, *shown.checked(of_answers, of_rankings))
+    known = (*FEATURES, *(info.name for info in infos if info.of in ("context", "ranking")))
+    features = list(cfg.estimate.features)
+    require("estimate.features", features, bool(features) and set(features) <= set(known), ", ".join(known))
     for group in GROUPS:
         part = getattr(components, group)
         if isinstance(part, ReadsFiles):
