@@ -19,12 +19,12 @@ _ERRS = {
 
 
 @cache
-def _all(kind: str, earlier: int, trials: int, clusters: int = 0) -> dict[int, dict[str, float]]:
-    return sim.labelled(kind, 3000, _TOPICS, earlier, trials, SEED, clusters)
+def _all(kind: str, n_topics: int, earlier: int, trials: int) -> dict[int, dict[str, float]]:
+    return sim.labelled(kind, n_topics, _TOPICS, earlier, trials, SEED)
 
 
-def _of(kind: str, earlier: int, n: int, trials: int, clusters: int = 0) -> str:
-    found = _all(kind, earlier, trials, clusters)[n]
+def _of(kind: str, n_topics: int, earlier: int, n: int, trials: int) -> str:
+    found = _all(kind, n_topics, earlier, trials)[n]
     names = ("correct", "hallucination", "difference")
     return (
         f"{', '.join(percent(found[name]) for name in names)} (uniform "
@@ -46,16 +46,18 @@ SECTIONS: dict[str, list[Row]] = {
         Row(
             f"{'after earlier labels' if earlier else 'without earlier labels'}, the judge errs {_ERRS[kind]}: "
             "coverage of right answers, hallucinations and a difference; widths by those of uniform labels",
-            f"{n} labels of each of two systems, 3,000 topics" + f", {earlier} topics labelled before" * (earlier > 0),
+            f"{n} labels of each of two systems, {topics:,} topics"
+            + f", {earlier} topics labelled before" * (earlier > 0),
             f"93 to 97 %; {'at most 0.75 at 100' if foreseen and earlier else 'at most 1.10'}",
             "labels were uniform",
-            lambda trials, args=(kind, earlier, n): _of(*args, trials),  # type: ignore[misc]
+            lambda trials, args=(kind, topics, earlier, n): _of(*args, trials),  # type: ignore[misc]
             trials,
         )
-        for kind, foreseen, earlier, trials in (
-            ("no evidence", True, 200, 200), ("incomplete", True, 200, 200), ("independent", False, 200, 100),
-            ("inverted", False, 200, 100), ("no evidence", True, 0, 100), ("independent", False, 0, 100),
-            ("inverted", False, 0, 100), ("perfect", False, 0, 100), ("rare", False, 0, 100),
+        for kind, foreseen, topics, earlier, trials in (
+            ("no evidence", True, 4000, 200, 120), ("incomplete", True, 4000, 200, 120),
+            ("independent", False, 2000, 200, 60), ("inverted", False, 2000, 200, 60),
+            ("no evidence", True, 2000, 0, 60), ("independent", False, 2000, 0, 60), ("inverted", False, 2000, 0, 60),
+            ("perfect", False, 2000, 0, 60), ("rare", False, 2000, 0, 60),
         )
         for n in _TOPICS
     ],

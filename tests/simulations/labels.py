@@ -72,11 +72,12 @@ def labelled(
     `earlier` topics, drawn uniformly, were labelled before: the judge's errors are learnt from them. `topics` are
     labelled for each of the two systems.
     """
-    rng, truth = np.random.default_rng(seed), truth_of(kind)
+    truth = truth_of(kind)
     names = ("correct", "hallucination", "difference")
     found: dict[int, list[list[list[tuple[float, float, float]]]]] = {n: [] for n in topics}
     uniform: list[float] = []
-    for _ in range(max(trials // _DRAWS, 1)):
+    for number in range(max(trials // _DRAWS, 1)):
+        rng = np.random.default_rng([seed, number])
         frame = outcomes(kind, n_topics, rng, clusters)
         qids = np.unique(frame["qid"])
         before = frame["qid"].isin(rng.choice(qids, earlier, replace=False))

@@ -162,11 +162,9 @@ def weighted_means(
     values: np.ndarray, predicted: np.ndarray, judged: np.ndarray, probability: np.ndarray, together: int = 0,
     clusters: np.ndarray | None = None,
 ) -> Powered:  # fmt: skip
-    """`powered_means` of a sample of fixed size whose topics were drawn with unequal `probability` [topics], for the
-    population.
+    """`powered_means` for the population, of a sample of fixed size drawn with unequal `probability` [topics].
 
-    The estimate is the mean of `_weighted_parts`, its variance theirs over topics or clusters, times n / (n - 1). The
-    classical estimate is the mean of the judged values, weighted by 1 / probability.
+    The estimate is the mean of `_weighted_parts`, the classical one that of the judged values by 1 / probability.
     """
     n_topics, n = len(judged), int(judged.sum())
     parts, lam = _weighted_parts(values, predicted, judged, probability, together)
@@ -189,11 +187,10 @@ def _weighted_parts(
 ) -> tuple[np.ndarray, np.ndarray]:
     """float64 [topics, columns] whose mean is the estimate of `weighted_means`, and lambda [columns].
 
-    Active inference (Zrnic & Candes 2024, arXiv:2403.03208): m + (y - m) / pi, the second part where judged. m is the
-    prediction, shrunk by 1 - lambda to its mean, so that shares add up to 1. The sample has a fixed size, so its error
-    is that of e / pi - B, where e = y - m and B is the mean of e / pi with weights 1 - pi (Hajek 1964; Tille 2006,
-    section 7.5). Lambda makes the sum of (1 - pi) (e / pi - B)^2 smallest; that of a judged topic comes from the
-    others. Raises DataError for fewer than two judged topics.
+    Active inference (Zrnic & Candes 2024, arXiv:2403.03208): m + (y - m) / pi, the second part where judged; m is the
+    prediction, shrunk by 1 - lambda to its mean, so that shares add up to 1. As the sample has a fixed size, its error
+    is that of (y - m) / pi less the mean of these weighted by 1 - pi (Hajek 1964). Lambda, for a judged topic from the
+    others, has the least sum of its squares weighted by 1 - pi. DataError for fewer than two judged topics.
     """
     n_topics, n, pi = len(judged), int(judged.sum()), probability[judged][:, None]
     if n < 2:

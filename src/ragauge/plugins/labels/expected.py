@@ -19,7 +19,7 @@ from ragauge.estimate.ppi import cross_fit
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.prompts import over_prompts
 
-UNIFORM = 0.5  # where no labels show that the expectation holds
+UNIFORM = 0.7  # where no labels show that the expectation holds
 _SHARES = (0.2, 0.4, 0.6)  # of uniform, where earlier labels show that the expectation holds
 _ERROR = 0.1  # of a judge that nothing is known of
 _LEAST, _LEAST_ERRORS, _FOLDS = 30, 5, 5
