@@ -17,12 +17,9 @@ _DRAWS = 20  # samples of one data set
 _SYSTEMS = {"a": 0.0, "b": 0.12}
 
 
-def outcomes(kind: str, n_topics: int, rng: np.random.Generator, clusters: int = 0) -> pd.DataFrame:
+def outcomes(kind: str, n_topics: int, rng: np.random.Generator) -> pd.DataFrame:
     """Rows of two systems with `truth`, what a person says, and `label`, what the judge says of it by `kind`."""
     shared, parts = rng.normal(size=n_topics), []
-    if clusters:
-        of = np.arange(n_topics) % clusters
-        shared = np.sqrt(0.5) * shared + np.sqrt(0.5) * rng.normal(size=clusters)[of]
     hard = rng.random(n_topics)
     for name, better in _SYSTEMS.items():
         ability = shared + 0.8 * rng.normal(size=n_topics)
@@ -32,9 +29,9 @@ def outcomes(kind: str, n_topics: int, rng: np.random.Generator, clusters: int =
         luck = np.where(rng.random(n_topics) < 0.5, hard, rng.random(n_topics))  # errors of both systems go together
         truth = np.where(luck < _errs(kind, score, label), np.where(label == 5, rng.choice([2, 4], n_topics), 5), label)
         parts.append(
-            pd.DataFrame({"qid": np.arange(n_topics).astype(str), "system": name, "ir_score": score, "label": label})
-            .assign(truth=truth, n_tokens=500, retriever=name)
-            .assign(**({"topic_cluster": of.astype(str)} if clusters else {}))
+            pd.DataFrame(
+                {"qid": np.arange(n_topics).astype(str), "system": name, "ir_score": score, "label": label}
+            ).assign(truth=truth, n_tokens=500, retriever=name)
         )
     return pd.concat(parts, ignore_index=True).astype({"label": "Int8"})
 
@@ -51,7 +48,7 @@ def _errs(kind: str, score: np.ndarray, label: np.ndarray) -> np.ndarray:
 
 
 @cache
-def truth_of(kind: str, clusters: int = 0) -> dict[str, float]:
+def truth_of(kind: str) -> dict[str, float]:
     """Shares and difference of the population, of 400,000 topics."""
     frame = outcomes(kind, 400_000, np.random.default_rng(99))
     of = {name: part["truth"].to_numpy() for name, part in frame.groupby("system")}
@@ -63,7 +60,7 @@ def truth_of(kind: str, clusters: int = 0) -> dict[str, float]:
 
 
 def labelled(
-    kind: str, n_topics: int, topics: tuple[int, ...], earlier: int, trials: int, seed: int, clusters: int = 0
+    kind: str, n_topics: int, topics: tuple[int, ...], earlier: int, trials: int, seed: int
 ) -> dict[int, dict[str, float]]:
     """Coverage of 95 % intervals, and widths beside those of as many labels of topics drawn uniformly, by topics.
 
@@ -78,7 +75,7 @@ def labelled(
     uniform: list[float] = []
     for number in range(max(trials // _DRAWS, 1)):
         rng = np.random.default_rng([seed, number])
-        frame = outcomes(kind, n_topics, rng, clusters)
+        frame = outcomes(kind, n_topics, rng)
         qids = np.unique(frame["qid"])
         before = frame["qid"].isin(rng.choice(qids, earlier, replace=False))
         known = expected(frame.assign(earlier_human=frame["truth"].where(before).astype("Int8")))

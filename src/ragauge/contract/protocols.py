@@ -649,6 +649,22 @@ class VariesContexts(Protocol):
 
 
 @runtime_checkable
+class MeasuresRepeats(Protocol):
+    """An answer measure of all answers to a topic (`llm.repeat`); `measure` leaves its values missing."""
+
+    def measure_repeats(self, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        """Values [qid x name of an info] from [qid, n_tokens, sample, answer], missing where there is nothing."""
+
+
+@runtime_checkable
+class Repeatable(Protocol):
+    """An llm or judge that may give another reply to the same request (`llm.repeat`, `judge.per_answer`)."""
+
+    def repeated(self, number: int) -> Any:
+        """The component for repeat `number`, from 1, whose requests are its own; ConfigError if none can differ."""
+
+
+@runtime_checkable
 class RewritesAnswers(Protocol):
     """A measure that varies contexts and has the judge asked about other answers than those of the llm."""
 

@@ -33,7 +33,7 @@ from ragauge.estimate import (
 from ragauge.estimate.board import mean_of, rejection
 from ragauge.estimate.human import human_agreement, human_shares
 from ragauge.estimate.outcomes import clusters_of, fit_rows, missing_share, scored, with_classes
-from ragauge.estimate.prompts import by_prompt, other_labels
+from ragauge.estimate.prompts import are_repeats, by_prompt, other_labels
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
 
 def _by_wording(outcomes: pd.DataFrame) -> dict[str, float]:
     """The share of right answers by each of the judge's prompts, and the largest less the smallest; {} for one."""
-    if not other_labels(outcomes):
+    if not other_labels(outcomes) or are_repeats(outcomes):
         return {}
     shares = [
         float(ppi_shares(one)["estimate"].iloc[-1]) if "judged" in one else class_shares(one)["correct_share"]

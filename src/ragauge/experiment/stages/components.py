@@ -18,6 +18,7 @@ from ragauge.estimate.prompts import CHOICES, SAMPLE
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.setup.config import check_slices, check_values
 from ragauge.experiment.stages.checks import check_together
+from ragauge.experiment.stages.repeating import checked_repeats
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from ragauge.experiment.stages.stage import Components
 
 _NETWORKS = ("embedder", "reranker")  # whose model may be one of MLflow
-_OF_ESTIMATES = {"judge": ("sample", "sample_design", "looks", "earlier", "prompts_are"), "llm": ("sample",)}
+_OF_ESTIMATES = {
+    "judge": ("sample", "sample_design", "looks", "earlier", "prompts_are", "per_answer"), "llm": ("sample", "repeat"),
+}  # fmt: skip
 
 
 def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Components:
@@ -46,7 +49,7 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
     for group in (*GROUPS, *engine):
         spec: Any = OmegaConf.to_container(cfg[group], resolve=True, throw_on_missing=True)
         if group in _OF_ESTIMATES:
-            # Which topics are judged is no part of the judge: what it said of a topic serves any sample.
+            # Which topics are judged, and how often, is no part of the judge: what it said serves any sample.
             spec = {key: value for key, value in spec.items() if key not in _OF_ESTIMATES[group]}
         if group in _NETWORKS and track.is_model_uri(spec.get("model")):
             spec = {**spec, "folder": str(track.model_folder(uri, spec["model"], f"{group}.model"))}
@@ -102,6 +105,7 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
         *(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg), measures, slices, weights),
         cluster=cfg.cluster,
         answered=_sample(cfg, "llm"),
+        repeats=checked_repeats(cfg.llm.get("repeat"), cfg.judge.get("per_answer"), components),
     )
 
 
