@@ -42,6 +42,7 @@ MODULES = (
     "zones",
     "sampling",
     "answered",
+    "labels",
     "prompts",
     "ablation",
     "slices",
