@@ -56,8 +56,6 @@ _BEFORE: dict[str, str] = {
     "share as people would judge (PPI)": "72.5 to 100.0 %; without correlation 95.0 to 100.0 %",
     "mean over slices that share documents": "62.5 to 80.0 %; without correlation 90.0 to 97.5 %",
     "AUC of a measure": "83.3 to 88.3 %; without correlation 91.7 to 93.3 %",
-    "log loss of the predictor": "80.0 to 92.5 %; without correlation 92.5 to 97.5 %",
-    "Brier score of the predictor": "77.5 to 92.5 %; without correlation 92.5 to 97.5 %",
     "shares of retrievers left out, predicted less judged": "76.7 to 90.8 %; without correlation 91.4 to 95.3 %",
     "mean absolute error of transfer": "87.5 to 97.5 %; without correlation 97.5 to 100.0 %",
     "ablation, right answers": "53.3 to 90.0 %; without correlation 88.3 to 98.3 %",
@@ -127,6 +125,13 @@ def other(kind: str, trials: int, before: bool = False) -> str:
     widths = [float(one[0, 1] / one[1, 1]) for of in found for one in of if one[1, 1] > 0]
     wide = f"; {min(widths):.2f} to {max(widths):.2f} times as wide" * (kind in more.INTERVALS and not before)
     return f"6 and 12 documents {few}, 30 to 60 {many}{wide}"
+
+
+def _loss(name: str, trials: int) -> str:
+    """How often a loss is held over 6, 12 and 40 documents."""
+    cells = [*more.FEW.values(), sim.UNEVEN]
+    held = [sim.measured(sim.loss(name), sizes, sim.RHO, trials, SEED)[0, 0] for sizes in cells]
+    return f"{percent(held[0])}, {percent(held[1])}, {percent(held[2])}"
 
 
 def _planned(size: int, difference: float, trials: int) -> str:
