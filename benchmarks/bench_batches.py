@@ -1,8 +1,9 @@
 """A sweep with submit=batch is killed 40 times at random moments; calls and money are counted by the server.
 
-`python benchmarks/bench_batches.py --kills 40 --seed 7`. A sweep of two jobs, whose LLM and judge are a server with
-OpenAI's files and batches on this machine, is killed by SIGKILL and started again until it is done. Half the moments
-are within half a second after a step of the protocol (upload, creation, look, list, download), the others are any.
+`python benchmarks/bench_batches.py --kills 40 --seed 7`, and `--provider anthropic` for Anthropic's message batches. A
+sweep of two jobs, whose LLM and judge are a server with batches on this machine, is killed by SIGKILL and started again
+until it is done. Half the moments are within half a second after a step of the protocol (upload, creation, look, list,
+download), the others are any.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # both have a kills.py; this one is meant
 
+from anthropic_server import AnthropicServer
 from batch_server import BatchServer
 from kills import PRICE as USD
 from kills import in_ledger, outcomes, reply, runs_left_open
@@ -35,7 +37,7 @@ def sweep(folder: Path, server: BatchServer, limit: int = 10) -> Command:
         f"{part}.{value}"
         for part in ("llm", "judge")
         for value in (
-            "chat.model=dice", f"chat.base_url={server.url}/v1", "timeout=3", "submit=batch", "submit_poll=0.1",
+            "chat.model=dice", *_connection(server), "timeout=3", "submit=batch", "submit_poll=0.1",
             f"price={{prompt: {PRICE[0]}, completion: {PRICE[1]}}}",
         )
     ]  # fmt: skip
@@ -44,6 +46,13 @@ def sweep(folder: Path, server: BatchServer, limit: int = 10) -> Command:
         f"dataset.limit={limit}", "tokenizer=words", "retriever=bm25,none", "n_tokens=100", *chat,
         environment=clean_environment(RAGAUGE_API_KEY="unused", RAGAUGE_STORE=str(folder / "store")),
     )  # fmt: skip
+
+
+def _connection(server: BatchServer) -> list[str]:
+    """What reaches the server: OpenAI's class, or Anthropic's, which the package langchain-anthropic has."""
+    if isinstance(server, AnthropicServer):
+        return ["chat._target_=langchain_anthropic.ChatAnthropic", f"chat.base_url={server.url}"]
+    return [f"chat.base_url={server.url}/v1"]
 
 
 def _wait_for_moment(command: Command, server: BatchServer, dice: random.Random) -> str:
@@ -68,14 +77,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kills", type=int, default=40)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--provider", choices=("openai", "anthropic"), default="openai")
     given = parser.parse_args()
+    make_server = AnthropicServer if given.provider == "anthropic" else BatchServer
     dice, began = random.Random(given.seed), time.monotonic()
     counts: Counter[str] = Counter()
     charged = recorded = 0.0
     with tempfile.TemporaryDirectory(prefix="ragauge-batch-kills-") as name:
         truth_folder = Path(name) / "undisturbed"
         truth_folder.mkdir()
-        with BatchServer(reply, seconds=SECONDS, price=PRICE) as server:
+        with make_server(reply, seconds=SECONDS, price=PRICE) as server:
             done = sweep(truth_folder, server).wait()
             if done.returncode:
                 print(done.stderr, file=sys.stderr)
@@ -85,7 +96,7 @@ def main() -> int:
         while counts["kills"] < given.kills:
             folder = Path(name) / f"round{counts['rounds']}"
             folder.mkdir()
-            with BatchServer(reply, seconds=SECONDS, price=PRICE) as server:
+            with make_server(reply, seconds=SECONDS, price=PRICE) as server:
                 most, here = min(KILLS_A_ROUND, given.kills - counts["kills"]), 0
                 while True:
                     command = sweep(folder, server)

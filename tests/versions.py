@@ -94,9 +94,9 @@ def _digest(module: str, cls: str | None = None) -> str:
             waiting += sorted({at for _, at in _imports(name)})
     sha = hashlib.sha256()
     if cls is not None:
-        sha.update(_code(module, cls).encode())
+        sha.update(_code(_source(module), cls).encode())
     # Without the modules' names: code that moves is the same code.
-    for code in sorted(map(_code, reached)):
+    for code in sorted(_code(_source(name)) for name in reached):
         sha.update(f"\x1e{code}".encode())
     return sha.hexdigest()[:16]
 
@@ -109,24 +109,37 @@ def _file(module: str) -> Path | None:
 
 
 @cache
-def _tree(module: str) -> ast.Module:
+def _source(module: str) -> str:
     file = _file(module)
     assert file is not None, module
-    return ast.parse(file.read_text(encoding="utf-8"))
+    return file.read_text(encoding="utf-8")
+
+
+@cache
+def _tree(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 @cache
 def _imports(module: str, cls: str | None = None) -> tuple[tuple[str, str], ...]:
     """(name, module that defines it) of what a module, or one class of it, takes from ragauge."""
-    found = []
-    for node in ast.walk(_tree(module)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "ragauge":
-            for alias in node.names:
-                found.append((alias.asname or alias.name, _defined_in(str(node.module), alias.name)))
+    text = _source(module)
+    found = [(name, _defined_in(at, of)) for name, at, of in _imported(text)]
     if cls is not None:
-        used = {n.id for n in ast.walk(_class(module, cls)) if isinstance(n, ast.Name)}
+        used = {n.id for n in ast.walk(_class(text, cls)) if isinstance(n, ast.Name)}
         found = [(name, at) for name, at in found if name in used]
     return tuple(found)
+
+
+@cache
+def _imported(text: str) -> tuple[tuple[str, str, str], ...]:
+    """(name here, module, name there) of what a source imports from modules of ragauge."""
+    return tuple(
+        (alias.asname or alias.name, str(node.module), alias.name)
+        for node in ast.walk(_tree(text))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "ragauge"
+        for alias in node.names
+    )
 
 
 def _defined_in(module: str, name: str) -> str:
@@ -141,14 +154,14 @@ def _defined_in(module: str, name: str) -> str:
     return module
 
 
-def _class(module: str, name: str) -> ast.ClassDef:
-    return next(n for n in _tree(module).body if isinstance(n, ast.ClassDef) and n.name == name)
+def _class(text: str, name: str) -> ast.ClassDef:
+    return next(n for n in _tree(text).body if isinstance(n, ast.ClassDef) and n.name == name)
 
 
 @cache
-def _code(module: str, cls: str | None = None) -> str:
-    """The code as a text that is the same where only what decides no result is another."""
-    return _text(_normalised(_tree(module) if cls is None else _class(module, cls)))
+def _code(text: str, cls: str | None = None) -> str:
+    """The code of a source as a text that is the same where only what decides no result is another."""
+    return _text(_normalised(_tree(text) if cls is None else _class(text, cls)))
 
 
 def _normalised(top: Any) -> ast.AST:

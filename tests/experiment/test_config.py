@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.errors import ConfigCompositionException
@@ -36,8 +38,6 @@ NEEDS = {
     ("retriever", "langchain"): ["retriever.retriever={_target_: some.Retriever}"],
     ("compressor", "langchain"): ["compressor.compressor={_target_: some.Compressor}"],
     ("dataset", "mlflow_traces"): ["dataset.experiment=app"],
-    ("retriever", "mlflow_traces"): ["dataset=mlflow_traces", "dataset.experiment=app"],
-    ("llm", "mlflow_traces"): ["dataset=mlflow_traces", "dataset.experiment=app"],
     ("reranker", "pyterrier"): ["reranker.transformer={_target_: pyterrier.Transformer.identity}"],
     ("reranker", "langchain"): ["reranker.compressor={_target_: some.Compressor}"],
 }
@@ -54,18 +54,38 @@ def test_every_group_has_options() -> None:
     assert {group for group, _ in OPTIONS} == {*groups.GROUPS, groups.ENGINE, "experiment"}
 
 
-@pytest.mark.parametrize(("group", "option"), OPTIONS)
-def test_every_option_composes_and_instantiates_and_has_an_identity(group: str, option: str) -> None:
-    cfg = compose("config", overrides=[f"{group}={option}", *NEEDS.get((group, option), [])])
+def together() -> list[dict[str, str]]:
+    """Options of all groups side by side, each in one of them.
+
+    An experiment stands alone, for it sets groups, and an engine, for it may not be installed.
+    """
+    columns: dict[str, list[str]] = {}
+    for group, option in OPTIONS:
+        columns.setdefault(group, []).append(option)
+    alone = [{group: option} for group in ("experiment", groups.ENGINE) for option in columns.pop(group)]
+    # Those that read the traces of one dataset stand beside it, in the first row.
+    columns = {group: sorted(of, key=lambda option: option != "mlflow_traces") for group, of in columns.items()}
+    rows = zip_longest(*columns.values())
+    return [*alone, *({g: o for g, o in zip(columns, row, strict=True) if o is not None} for row in rows)]
+
+
+@pytest.mark.parametrize("options", together(), ids=lambda options: " ".join(options.values()))
+def test_every_option_composes_and_instantiates_and_has_an_identity(options: dict[str, str]) -> None:
+    overrides = [f"{group}={option}" for group, option in options.items()]
+    cfg = compose(
+        "config", overrides=[*overrides, *(need for chosen in options.items() for need in NEEDS.get(chosen, ()))]
+    )
     config.check_values(cfg)
     OmegaConf.to_container(cfg, resolve=True)
-    if (group, option) == ("engine", "ray"):
+    if options.get("engine") == "ray":
         pytest.importorskip("ray")
-    if group != "experiment":
-        part = getattr(instantiate_components(cfg), group)
-        reads = group in ("embedder", "tokenizer", "dataset") or option == "cross_encoder"
-        if not reads:  # the identity of the others reads the model, or they have no path
-            assert canonical_json(identity(part))
+    if "experiment" in options:
+        return
+    parts = instantiate_components(cfg)
+    for group, option in options.items():
+        # The identity of the others reads the model, or they have no path.
+        if group not in ("embedder", "tokenizer", "dataset") and option != "cross_encoder":
+            assert canonical_json(identity(getattr(parts, group)))
 
 
 def test_arms_and_their_keys_from_the_command_line() -> None:

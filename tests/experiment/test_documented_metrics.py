@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -49,28 +49,31 @@ def ended(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def measured(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+def measured(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory, bring_models: Callable[..., None]) -> set[str]:
     """What jobs log: judged with people's labels, a sample judged, with a given predictor, with latency."""
     for plug_in in ("rewriting", "latency"):
         pytest.importorskip(f"ragauge.plugins.{plug_in}")
     labels = pd.read_parquet(next((two_by_two / "multirun").glob("*/*/0/outcomes.parquet")))
-    people = tmp_path_factory.mktemp("labels") / "people.csv"
+    folder = tmp_path_factory.mktemp("measured")
+    bring_models(folder / ".ragauge")
+    people = folder / "people.csv"
     labels[["qid", "label"]].dropna().to_csv(people, index=False)
-    database = sqlite3.connect(two_by_two / "mlruns" / "mlflow.db")
-    run_id = database.execute("select run_uuid from tags where key = 'role' and value = 'sweep'").fetchone()[0]
+    sweep = ""  # that of the first jobs
     for more in (
         ["-m", "retriever=bm25,mlq", "n_tokens=100,300", f"human_labels={people}"],
         ["-m", "retriever=bm25,sim", "n_tokens=100", "judge.sample=8"],
         [
             *["retriever=bm25", "rewriter=multi_query", "n_tokens=100", "llm=none", "judge=none"],
-            f"predictor=runs:/{run_id}/predictor",
+            "predictor=runs:/{sweep}/predictor",
         ],
         ["retriever=bm25", "n_tokens=100", "measure_latency=true", "latency_topics=3"],
     ):
         small = [o for o in SMALL if not ("llm=none" in more and o.startswith("answers="))]
-        done = run(two_by_two, *more, *small)
+        done = run(folder, *(option.replace("{sweep}", sweep) for option in more), *small)
         assert done.returncode == 0, done.stderr
-    return logged(two_by_two)
+        with sqlite3.connect(folder / "mlruns" / "mlflow.db") as database:
+            sweep = database.execute("select run_uuid from tags where key='role' and value='sweep'").fetchone()[0]
+    return logged(folder) | logged(two_by_two)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -290,11 +291,12 @@ def test_a_report_of_several_groups_holds_each_with_anchors_of_its_own(tmp_path:
 
 
 @pytest.fixture(scope="module")
-def two_groups(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two_groups(tmp_path_factory: pytest.TempPathFactory, bring_models: Callable[..., None]) -> Path:
     """A folder in which a sweep over two judges ran, and what it said (`said`)."""
     folder = tmp_path_factory.mktemp("two_groups")
+    bring_models(folder / ".ragauge")
     done = run(folder, "-m", "dataset.limit=12", "chunker=none", "bootstrap=40", "retriever=bm25,none",
-               "n_tokens=100", "judge.cover=0.5,1.0", f"store={two_by_two / '.ragauge'}")  # fmt: skip
+               "n_tokens=100", "judge.cover=0.5,1.0")  # fmt: skip
     assert done.returncode == 0, done.stderr
     (folder / "said").write_text(done.stdout)
     return folder
@@ -347,7 +349,7 @@ def test_pooling_again_replaces_the_runs_of_all_groups_and_of_no_other_sweep(two
 
 @pytest.mark.slow
 def test_the_run_of_a_group_is_compared_and_run_again_as_that_of_a_sweep(
-    two_groups: Path, two_by_two: Path, capsys: pytest.CaptureFixture[str]
+    two_groups: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     uri = f"sqlite:///{two_groups}/mlruns/mlflow.db"
     logged = next(r for r in mlflow_runs(two_groups, "sweep")[1] if "1.0" in r.data.tags["group"])
@@ -356,8 +358,7 @@ def test_the_run_of_a_group_is_compared_and_run_again_as_that_of_a_sweep(
     assert "2 runs of experiment sample" in told
     assert "judges differ" not in told
     pytest.importorskip("ragauge.plugins.rerun")
-    done = run(two_groups, f"rerun={logged.info.run_id}", f"store={two_by_two / '.ragauge'}",
-               "tracking.experiment=again")  # fmt: skip
+    done = run(two_groups, f"rerun={logged.info.run_id}", "tracking.experiment=again")
     assert done.returncode == 0, done.stderr
     assert "2 of 2 jobs equal to the last bit" in done.stdout
     assert re.search(r"pooled: (\d+) of \1 metrics equal to the last bit", done.stdout)

@@ -99,6 +99,21 @@ def test_a_sample_by_prediction_needs_a_predictor(configure: Configure) -> None:
         make_pipeline(asked, folder_of(Path("unused")))
 
 
+def test_a_predictor_reads_what_is_known_before_an_answer(configure: Configure) -> None:
+    """Of the job's measures those that look at no answer, too."""
+    chosen = "estimate.features=[ir_score,evidence_words,rr]"
+    make_pipeline(configure("answers=[em,evidence_words]", chosen), folder_of(Path("unused")))
+    words = "evidence_words"
+    for answers, features, allowed in (
+        (f"[em,{words}]", "[em]", words),
+        ("[em]", f"[{words}]", "rr"),
+        ("[em]", "[]", "rr"),
+    ):
+        asked = configure(f"answers={answers}", f"estimate.features={features}")
+        with pytest.raises(ConfigError, match=rf"estimate.features=.*: allowed are ir_score, .*{allowed}"):
+            make_pipeline(asked, folder_of(Path("unused")))
+
+
 def test_the_config_error_of_a_part_comes_as_it_is(configure: Configure) -> None:
     with pytest.raises(ConfigError) as caught:
         instantiate_components(configure("retriever=bm25", "retriever.top_k=0"))

@@ -121,6 +121,20 @@ def test_without_verdicts_there_is_no_predictor_and_no_number() -> None:
     assert math.isnan(found.metrics["predictor_log_loss"])
 
 
+def test_a_predictor_reads_other_columns_where_no_evidence_is_known() -> None:
+    frame = outcomes([0.1, None, None, 0.9, None, None], [1, 1, 4, 5, 5, 5])
+    frame["question_coverage"] = [0.0, 0.1, 0.5, 0.9, None, 1.0]
+    found = summary.estimate(frame, 20, 0, ["question_coverage"])
+    # Thresholds are of the two rows with a score, the predictor of the five with its column.
+    assert found.thresholds.k.n == 2
+    assert found.validation.n_topics == 5
+    assert found.example["question_coverage"].tolist() == [0.0, 0.1, 0.5, 0.9, 1.0]
+    alone = summary.estimate(frame.assign(ir_score=float("nan")), 20, 0, ["question_coverage"])
+    assert math.isnan(alone.thresholds.k.value)
+    assert alone.metrics["predictor_brier"] == found.metrics["predictor_brier"]
+    assert summary.estimate(frame.assign(ir_score=float("nan")), 20, 0).model is None
+
+
 # --- costs -------------------------------------------------------------------------------------------------
 
 

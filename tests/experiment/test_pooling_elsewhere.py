@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from test_chat_sweep import KEY, reply
 from test_chat_sweep import sweep as chat_sweep
-from test_sweep import job_records, mlflow_runs, sweep_folders
+from test_sweep import SMALL, job_records, mlflow_runs, sweep_folders
 
 from chat_server import ChatServer
-from processes import clean_environment
+from processes import clean_environment, run
 from ragauge.commands.results import pool as pool_command
 from ragauge.contract.errors import ConfigError
 from ragauge.experiment.sweep import pooling
@@ -36,12 +36,15 @@ def pool(cwd: Path, folder: Path, *arguments: str, **environment: str) -> subpro
 
 @pytest.mark.slow
 def test_a_copied_folder_does_not_replace_the_run_in_the_first_clone_s_database(
-    two_by_two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ours = tmp_path / "ours"
-    shutil.copytree(sweep_folders(two_by_two)[0], copy := ours / "multirun" / "a" / "b")
-    database = two_by_two / "mlruns" / "mlflow.db"
-    runs = [r.info.run_id for r in mlflow_runs(two_by_two, "sweep")[1]]
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    theirs.mkdir()
+    done = run(theirs, "-m", *SMALL, "llm=none", "retriever=bm25", "n_tokens=100,200")
+    assert done.returncode == 0, done.stderr
+    shutil.copytree(sweep_folders(theirs)[0], copy := ours / "multirun" / "a" / "b")
+    database = theirs / "mlruns" / "mlflow.db"
+    runs = [r.info.run_id for r in mlflow_runs(theirs, "sweep")[1]]
     before = digest(database)
     monkeypatch.chdir(ours)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
@@ -61,9 +64,9 @@ def test_a_copied_folder_does_not_replace_the_run_in_the_first_clone_s_database(
     assert f"writes into MLflow at sqlite:///{ours}/mlruns/mlflow.db" in told
     assert f"reads {copy}" in told
     (pooled,) = mlflow_runs(ours, "sweep")[1]
-    assert pooled.data.metrics["jobs"] == 4
+    assert pooled.data.metrics["jobs"] == 2
     assert digest(database) == before
-    assert [r.info.run_id for r in mlflow_runs(two_by_two, "sweep")[1]] == runs
+    assert [r.info.run_id for r in mlflow_runs(theirs, "sweep")[1]] == runs
 
 
 @pytest.mark.slow

@@ -37,7 +37,7 @@ def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
 
 
 def clear() -> None:
-    for cached in (versions._file, versions._tree, versions._imports, versions._code):
+    for cached in (versions._file, versions._source, versions._imports):  # the others go by a source's text
         cached.cache_clear()
 
 

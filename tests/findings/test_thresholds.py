@@ -27,6 +27,8 @@ from ragauge.findings.thresholds import (
     zone_blocks,
 )
 
+JOBS = SimpleNamespace(records=[{"estimate": {"features": ["ir_score"]}}])
+
 
 def interval(left: float, right: float) -> pd.Interval:
     return pd.Interval(left, right, closed="left")
@@ -126,13 +128,13 @@ def test_the_predictor_s_card_has_an_interval_where_there_is_one(lo: float, belo
     estimates = {name: Estimate(0.8, lo, 0.9, 40) for name in names}
     curve = pd.DataFrame({"predicted": [0.1, 0.9], "observed": [0.2, 0.8], "n": [40, 0]})
     value = SimpleNamespace(estimates=estimates, reliability=curve, n_splits=5)
-    shown = PredictorFound().show(None, value, {})  # type: ignore[arg-type]
+    shown = PredictorFound().show(JOBS, value, {})  # type: ignore[arg-type]
     (card,) = shown.cards
     assert (card.number, card.below) == ("AUC 0.800", below)
     assert shown.lines == ["predictor, on unseen topics: AUC 0.800 for right answers, 0.800 for lack"]
     moved = {by: SimpleNamespace(mean_absolute_error=Estimate(error, 0, 1, 40))
              for by, error in (("retriever", np.nan), ("llm", 0.0212))}  # fmt: skip
-    shown = PredictorFound().show(None, value, {"transfer": moved})  # type: ignore[arg-type]
+    shown = PredictorFound().show(JOBS, value, {"transfer": moved})  # type: ignore[arg-type]
     assert shown.lines == ["predictor: an unseen llm's shares 2.1 points off on average; AUC 0.800"]
     (points,) = shown.figures["reliability"].axes[0].collections
     assert points.get_offsets().tolist() == [[0.1, 0.2]]  # an empty bin is not drawn

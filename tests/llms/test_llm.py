@@ -146,7 +146,7 @@ def test_what_fails_for_good_is_missing_with_its_error(
         return fault if prompt == "bad" else None
 
     # Where the time-out is the point, it is long enough for a busy machine to have sent the request.
-    timeout = 2.0 if fault in ("hang", "drip") else 60.0
+    timeout = 1.0 if fault in ("hang", "drip") else 60.0
     with ChatServer(faults=only_bad, hang=600) as server:
         (good,) = make(server.url).ask(["good"], store, "answers")
         (bad,) = make(server.url, timeout=timeout, retries=1).ask(["bad"], store, "answers")

@@ -18,6 +18,7 @@ from ragauge.measures.rankings import (
     cut_short,
     full_name,
     metric_of,
+    part_qrels,
     ranking_infos,
     unjudged,
 )
@@ -159,3 +160,28 @@ def test_a_measure_below_the_end_of_a_cut_run_is_told() -> None:
     )
     assert cut_short(names, RUN, (30, None)) is None  # all that there is
     assert cut_short(["AP", "RR", "R@3"], RUN, (4, None)) is None
+
+
+def test_measures_of_parts_count_what_a_document_adds() -> None:
+    evidence = pd.DataFrame({"qid": ["q"] * 3, "part": [0, 1, 2], "docno": ["a", "a", "b"], "text": list("xyz")})
+    run = pd.DataFrame({"qid": ["q"] * 3, "docno": ["c", "a", "b"], "rank": [0, 1, 2]})
+    names = ["StRecall@1", "StRecall@2", "StRecall@3", "alpha_nDCG@3", "ERR_IA@3", "P@1", "nDCG@3"]
+    found = ranking_values(run, qrels_of(evidence), names, part_qrels(evidence)).set_index("measure")["value"]
+    log = np.log2
+    by_hand = {
+        "strecall_at_1": 0, "strecall_at_2": 2 / 3, "strecall_at_3": 1,
+        # a brings two parts at rank 2, b the third at rank 3; the best order has a first.
+        "alpha_ndcg_at_3": (2 / log(3) + 1 / log(4)) / (2 / log(2) + 1 / log(3)),
+        # The mean over the parts of 1 / rank, over what documents that all hold the part would reach: 1 + 1/4 + 1/12.
+        "err_ia_at_3": (2 / 2 + 1 / 3) / 3 / (1 + 1 / 4 + 1 / 12),
+        "p_at_1": 0, "ndcg_at_3": (1 / log(3) + 1 / log(4)) / (1 + 1 / log(3)),
+    }  # fmt: skip
+    assert found[list(by_hand)].tolist() == pytest.approx(list(by_hand.values()))
+
+
+def test_measures_of_parts_are_of_documents_and_need_the_parts() -> None:
+    with pytest.raises(ConfigError, match="chunk:StRecall@5 is of documents alone"):
+        check_rankings(["chunk:StRecall@5"])
+    run = pd.DataFrame({"qid": ["q"], "docno": ["a"], "rank": [0]})
+    with pytest.raises(ConfigError, match="StRecall@5 takes the parts of the evidence"):
+        ranking_values(run, pd.DataFrame({"qid": ["q"], "docno": ["a"], "relevance": [1]}), ["StRecall@5"])

@@ -225,7 +225,7 @@ def numbers_of(texts: list[str]) -> np.ndarray:
 
 def test_two_at_once_embed_beside_each_other(tmp_path: Path) -> None:
     """The lock was held while a model worked: on two machines two jobs took as long as on one."""
-    together = threading.Barrier(2, timeout=30)
+    together = threading.Barrier(2, timeout=300)
 
     def embed(texts: list[str]) -> np.ndarray:
         together.wait()  # breaks unless the other one is here as well
@@ -251,7 +251,7 @@ def test_who_is_done_between_the_two_looks_of_another_has_not_worked_in_vain(
     def slowly(texts: list[str]) -> np.ndarray:
         asked.extend(texts)
         works.set()
-        assert may_end.wait(30)
+        assert may_end.wait(300)
         return numbers_of(texts)
 
     def get() -> np.ndarray:
@@ -271,7 +271,7 @@ def test_who_is_done_between_the_two_looks_of_another_has_not_worked_in_vain(
 
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(get)
-        assert works.wait(30)
+        assert works.wait(300)
         monkeypatch.setattr(vectors_on_disk, "_look_up", ends_after_the_look)
         assert get()[:, 0].tolist() == [1, 2]
     assert asked in (["t1", "t2"], ["t2", "t1"])
@@ -288,7 +288,7 @@ def test_what_another_embeds_is_waited_for_when_all_else_is_done(
     def slowly(texts: list[str]) -> np.ndarray:
         asked.extend(texts)
         first_works.set()
-        assert rest_done.wait(30)
+        assert rest_done.wait(300)
         return numbers_of(texts)
 
     def embed(texts: list[str]) -> np.ndarray:
@@ -302,7 +302,7 @@ def test_what_another_embeds_is_waited_for_when_all_else_is_done(
 
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(cache().get, ["t1", "t2", "t3"], slowly)
-        assert first_works.wait(30)
+        assert first_works.wait(300)
         found = cache().get([f"t{i}" for i in range(10)], embed)
         assert other.result()[:, 0].tolist() == [1, 2, 3]
     assert found[:, 0].tolist() == list(range(10))

@@ -72,6 +72,13 @@ def test_a_prefix_that_ends_before_an_accent_has_the_bare_letter() -> None:
     assert [folded[: ends[j]] for j in (0, 2, 3)] == ["caf", "café", "café au"]
 
 
+def test_a_prefix_without_an_accent_that_comes_to_stand_earlier_has_a_text_of_its_own() -> None:
+    folded, ends, own = fold_prefixes("x\u0301\u0327", np.array([1, 2, 3]), ("nfkc",))
+    assert folded == "x\u0327\u0301"
+    assert own == {1: "x\u0301"}
+    assert ends.tolist() == [1, 1, 3]
+
+
 @settings(max_examples=400, deadline=None)
 @given(JOINS | ANY, SOME, st.data())
 def test_every_prefix_is_what_that_prefix_becomes_by_itself(

@@ -28,6 +28,7 @@ def sentences(text: str) -> list[str]:
         ("See No. 5. He said no. Then he left.", ["See No. 5.", "He said no.", "Then he left."]),
         ("It is 3.5 m long. 1990 was wet.", ["It is 3.5 m long.", "1990 was wet."]),
         ("1. First item. 2. Second", ["1. First item.", "2. Second"]),
+        ("100. An item. 1990. It was wet.", ["100. An item.", "1990.", "It was wet."]),
         ("Yahoo! was a company. Really… Yes", ["Yahoo! was a company.", "Really…", "Yes"]),
         ("A heading\n\nA paragraph", ["A heading", "A paragraph"]),
         ("今天。明天！好", ["今天。", "明天！", "好"]),

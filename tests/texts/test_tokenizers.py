@@ -41,7 +41,9 @@ def test_wordpiece_offsets_are_characters_without_special_tokens() -> None:
 
 def test_long_texts_are_neither_cut_nor_padded() -> None:
     tokenizer = HuggingFaceTokenizer(MINILM)
-    assert [len(o) for o in tokenizer.offsets(["word " * 1000, "word", ""])] == [1000, 1, 0]
+    found = tokenizer.offsets(["word " * 1000, "word", ""])
+    assert [len(o) for o in found] == [1000, 1, 0]
+    assert {o.dtype for o in found} == {np.dtype(np.int64)}
 
 
 def test_texts_in_batches_have_the_offsets_of_each_and_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,6 +146,10 @@ def split(pattern: str, last: dict[str, object] = AFTER_SPLIT, **other: object) 
     return {"type": "Sequence", "pretokenizers": [step, last]}
 
 
+def normalizers(*types: str) -> dict[str, object]:
+    return {"type": "Sequence", "normalizers": [{"type": name} for name in types]}
+
+
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
@@ -151,9 +157,11 @@ def split(pattern: str, last: dict[str, object] = AFTER_SPLIT, **other: object) 
         (spec({"type": "Sequence", "pretokenizers": [{"type": "Whitespace"}, {"type": "Digits"}]}), "free"),
         (spec({"type": "Sequence", "pretokenizers": [{"type": "Digits"}, {"type": "Whitespace"}]}), "joined"),
         (spec({"type": "WhitespaceSplit"}, {"type": "Precompiled"}), "joined"),
+        (spec({"type": "Whitespace"}, normalizers(*tokenizers._LOCAL)), "free"),
+        (spec(BYTES, normalizers(*tokenizers._LOCAL_KEEPING_SPACE)), "space"),
         (spec({"type": "Punctuation"}), "joined"),
         (spec(BYTES), "space"),
-        (spec(BYTES, {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Lowercase"}]}), "space"),
+        (spec(BYTES, normalizers("NFC", "Lowercase")), "space"),
         (spec(BYTES, {"type": "NFKC"}), "joined"),
         (spec(AFTER_SPLIT), "joined"),
         (spec({"type": "Metaspace", "prepend_scheme": "first", "split": True}), "space"),

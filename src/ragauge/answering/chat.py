@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pandas as pd
 
@@ -75,6 +75,16 @@ class ChatGenerator(ChatLLM):
             "prompt_without_documents": self.prompt_without_documents,
             **({"cite": True} if self.cite else {}),
         }
+
+    def repeated(self, number: int) -> Self:
+        """The model for another answer; ConfigError at a temperature of 0, where all answers are equal."""
+        if self.chat.get("temperature") == 0 or self.chat.get("top_k") == 1:
+            key = "temperature=0" if self.chat.get("temperature") == 0 else "top_k=1"
+            raise ConfigError(
+                f"llm.repeat: with llm.chat.{key} a model gives the same answer each time; sample its answers, such as "
+                "by llm.chat.temperature=0.7"
+            )
+        return super().repeated(number)
 
     def prompts(self, topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
         """The prompt of every row of `contexts`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -53,6 +53,10 @@ class RecordedAnswers:
     def files(self) -> Mapping[str, Path]:
         """The file; ConfigError if it is not there."""
         return {"answers": recordings.recorded_file("llm.path", self.path)}
+
+    def repeated(self, number: int) -> RecordedAnswers:
+        """The answers of the file that come `number` after these, by its key `sample`."""
+        return replace(self, answer_number=self.answer_number + number)
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `answers`; status ok or missing, all rows cached and without calls.

@@ -123,8 +123,9 @@ def is_ranking(info: AnswerMeasureInfo) -> bool:
 
 
 def besides_rankings(infos: Iterable[AnswerMeasureInfo]) -> list[AnswerMeasureInfo]:
-    """The measures of answers and contexts. Those of rankings have their own tables, since every job has several."""
-    return [info for info in infos if not is_ranking(info)]
+    """The measures of answers and contexts that systems are compared by. Those of rankings have their own tables, since
+    every job has several."""
+    return [info for info in infos if info.compared and not is_ranking(info)]
 
 
 def column_label(info: AnswerMeasureInfo) -> str:

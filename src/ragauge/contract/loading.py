@@ -164,9 +164,11 @@ def loaded(point: EntryPoint) -> Any:
 def points_used(group: str, config: Mapping[str, Any] | None) -> list[EntryPoint]:
     """The entry points of a group that a config (plain values) uses; all of them without a config.
 
-    It uses one where it sets a key of the entry point's name (such as a.b), or builds a component of its package.
+    It uses one where it sets a key of the entry point's name (such as a.b), or builds a component of its package. What
+    several names stand for is there once.
     """
-    return [point for point in points_of(group) if config is None or _used(point, config)]
+    used = [point for point in points_of(group) if config is None or _used(point, config)]
+    return list({point.value: point for point in used}.values())
 
 
 def _used(point: EntryPoint, node: object, above: str = ".") -> bool:

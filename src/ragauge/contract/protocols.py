@@ -467,6 +467,7 @@ class AnswerMeasureInfo:
     of: the object that it describes: the "answer", the "context" that the LLM gets, the "ranking" that the context is
         taken from, or the judge's "verdict". Context and ranking are known before an LLM is asked for the answer.
     on_terminal: whether the leaderboard on the terminal shows it, too.
+    compared: whether systems are compared by it. False: it describes a topic, and no value of it is better.
     limit: a mean above it prints `beyond`, a sentence in which {share} is the mean in per cent.
     """
 
@@ -477,6 +478,7 @@ class AnswerMeasureInfo:
     section: str = "Answers"
     of: Literal["answer", "context", "ranking", "verdict"] = "answer"
     on_terminal: bool = True
+    compared: bool = True
     limit: float | None = None
     beyond: str = ""
 
@@ -596,6 +598,19 @@ class MeasuresLayouts(Protocol):
 
 
 @runtime_checkable
+class MeasuresRanking(Protocol):
+    """An answer measure that looks at no answer; it is asked in place of `measure`, for all topics."""
+
+    def measure_ranking(
+        self, topics: pd.DataFrame, run: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools
+    ) -> pd.DataFrame:
+        """Frame `answer_values` with a row for every topic and info, as `AnswerMeasure.measure` gives it.
+
+        topics: [qid, query]; run: frame `run`; passages: frame `used_passages`, of the contexts of n_tokens.
+        """
+
+
+@runtime_checkable
 class VariesContexts(Protocol):
     """An answer measure for which the llm answers from other contexts than the job's: one text alone, say.
 
@@ -631,6 +646,22 @@ class VariesContexts(Protocol):
 
         varied: [qid, n_tokens, variant, answer, status], and with `judged` the judge's `label`.
         """
+
+
+@runtime_checkable
+class MeasuresRepeats(Protocol):
+    """An answer measure of all answers to a topic (`llm.repeat`); `measure` leaves its values missing."""
+
+    def measure_repeats(self, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        """Values [qid x name of an info] from [qid, n_tokens, sample, answer], missing where there is nothing."""
+
+
+@runtime_checkable
+class Repeatable(Protocol):
+    """An llm or judge that may give another reply to the same request (`llm.repeat`, `judge.per_answer`)."""
+
+    def repeated(self, number: int) -> Any:
+        """The component for repeat `number`, from 1, whose requests are its own; ConfigError if none can differ."""
 
 
 @runtime_checkable

@@ -27,14 +27,15 @@ def labelled_as(question: str) -> str:
 
 _OF_MODEL = (*SCHEMAS["topics"].columns, *SCHEMAS["topics"].optional)
 
+MOST_LABELS = 32  # verdicts on a topic: label, label_2, ...
 # Columns of what is known of a topic, an answer or a job: an attribute has another name.
 RESERVED = frozenset(
     {
         *_OF_MODEL, *FEATURES, *GROUPS, ANSWERS, "n_tokens", "system", "answer_reference", "answer_status",
         "answer_error", "label", "status", "judge_status", "judge_raw", "raw", "reason", "sampled", "judged",
         "stratum", "weight", "human_label", LABEL_OF, "p1", "p2", "p3", "p4", "p5", "part", "docno", "text", "context",
-        "earlier_label", "prompts_are", "sample_target", *(f"label_{k}" for k in range(2, 10)), "evidence", "outcome",
-        "chunks", "queries",
+        "earlier_label", "prompts_are", "sample_target", "evidence", "outcome", "chunks", "queries",
+        *(f"label_{k}" for k in range(2, MOST_LABELS + 1)),
         *map(labelled_as, QUESTIONS), "failure_cause", "failure_decided_by",
         "evidence_in_context", "evidence_place", "topic_cluster", "evidence_cluster",
     }

@@ -125,9 +125,11 @@ def of_these_topics(frame: pd.DataFrame) -> bool:
     return TARGET in frame and bool(frame[TARGET].eq(TOPICS).all())
 
 
-def fit_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows that thresholds, zones and predictors are fitted on: asked about, with an IR score."""
-    return asked(scored(with_classes(frame)))
+def fit_rows(frame: pd.DataFrame, numbers: Sequence[str] = ("ir_score",)) -> pd.DataFrame:
+    """The rows that thresholds, zones and predictors are fitted on: asked about, with all of these numbers."""
+    classed = with_classes(frame)
+    known = classed[[name for name in numbers if name in classed]].notna().all(axis=1)
+    return asked(classed if known.all() else classed[known])
 
 
 def weights_of(frame: pd.DataFrame) -> np.ndarray:

@@ -2,9 +2,11 @@
 
 Outcomes have `label` by the first prompt and `label_2`, `label_3` ... by the others, all missing where one is.
 Column `prompts_are` says what they are: `fixed`, the prompts that are of interest, or a `sample` of those that
-might have been written. With a sample the mean's error between prompts enters. For P prompts whose estimates have
-standard deviation s, a side of the interval at distance d becomes sqrt(d^2 + (t s)^2 / P), t of P - 1 degrees of
-freedom (Zou & Donner 2008 for the sum of an error over topics and one over prompts).
+might have been written. `repeats` are verdicts on further answers of the llm, or further verdicts on them. A mean over
+them is taken, too, and 0 is a verdict that is missing.
+With a sample the mean's error between prompts enters. For P prompts whose estimates have standard deviation s, a side
+of the interval at distance d becomes sqrt(d^2 + (t s)^2 / P), t of P - 1 degrees of freedom (Zou & Donner 2008 for the
+sum of an error over topics and one over prompts).
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ import pandas as pd
 from ragauge.estimate.intervals import Estimate
 
 FIXED, SAMPLE = CHOICES = ("fixed", "sample")
+REPEATS = "repeats"
+OF_REPEATS = ["qid", "n_tokens", "sample", "repeat", "answer", "answer_status", "label", "judge_status"]
 _OTHER = re.compile(r"label_\d+")
 
 
@@ -38,7 +42,29 @@ def by_prompt(frame: pd.DataFrame) -> list[pd.DataFrame]:
         return [frame]
     alone = frame.drop(columns=others)
     labels = (frame[name].astype("Int8").fillna(frame["label"].astype("Int8")) for name in others)
-    return [alone, *(alone.assign(label=label) for label in labels)]
+    return [alone, *(alone.assign(label=label.mask(label.eq(0).fillna(False))) for label in labels)]
+
+
+def are_repeats(frame: pd.DataFrame) -> bool:
+    """Whether the further verdicts are repeats, and not those of other prompts."""
+    return "prompts_are" in frame and bool(frame["prompts_are"].eq(REPEATS).any())
+
+
+def outcomes_of_repeats(rows: pd.DataFrame, repeated: pd.DataFrame, judged: bool = True) -> pd.DataFrame:
+    """Outcomes [qid, ...] with the verdicts of `repeated` as label, label_2, ..., and its measures as means.
+
+    repeated: [OF_REPEATS, measure, ...], a row per topic, sample (an answer) and repeat (a verdict on it), from 0. A
+    mean is over the answers to a topic that have a value.
+    """
+    found = rows.assign(prompts_are=REPEATS)
+    known = repeated[repeated["judge_status"].notna()]
+    parts = [of_part for _, of_part in known.groupby(["sample", "repeat"])][1:] if judged else []
+    for number, of_part in enumerate(parts, 2):
+        labels = of_part.set_index("qid")["label"].fillna(0)
+        found[f"label_{number}"] = found["qid"].map(labels).astype("Int8")
+    by_topic = repeated[repeated["repeat"] == 0].groupby("qid")
+    means = {name: by_topic[name].mean() for name in repeated.columns.difference(OF_REPEATS, sort=False)}
+    return found.assign(**{name: found["qid"].map(of) for name, of in means.items()})
 
 
 def over_prompts(frame: pd.DataFrame, values: Callable[[pd.DataFrame], np.ndarray]) -> np.ndarray:

@@ -32,8 +32,8 @@ from ragauge.estimate import (
 )
 from ragauge.estimate.board import mean_of, rejection
 from ragauge.estimate.human import human_agreement, human_shares
-from ragauge.estimate.outcomes import clusters_of, missing_share, scored, with_classes
-from ragauge.estimate.prompts import by_prompt, other_labels
+from ragauge.estimate.outcomes import clusters_of, fit_rows, missing_share, scored, with_classes
+from ragauge.estimate.prompts import are_repeats, by_prompt, other_labels
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
 
 def _by_wording(outcomes: pd.DataFrame) -> dict[str, float]:
     """The share of right answers by each of the judge's prompts, and the largest less the smallest; {} for one."""
-    if not other_labels(outcomes):
+    if not other_labels(outcomes) or are_repeats(outcomes):
         return {}
     shares = [
         float(ppi_shares(one)["estimate"].iloc[-1]) if "judged" in one else class_shares(one)["correct_share"]
@@ -203,18 +203,20 @@ def estimate(
 ) -> Estimates:
     """Thresholds, zones and predictor of a frame of outcomes (qid, ir_score, label, and other features).
 
-    `zones` are the alpha and the confidence of `fit_zones`, where they are not the default ones.
+    Thresholds and zones are of the rows with an IR score, the predictor of those with all features. `zones` are the
+    alpha and the confidence of `fit_zones`, where they are not the default ones.
     """
-    thresholds = fit_thresholds(outcomes, n_boot, seed)
-    zone_pair = fit_zones(outcomes, **(zones or {}))
-    validation = cross_validate(outcomes, features, spline, calibrate, n_boot=n_boot, seed=seed)
-    judged = outcomes["label"].notna().any()
-    predictor = fit_predictor(outcomes, features, spline, calibrate, seed=seed) if judged else None
+    scores, rows = fit_rows(outcomes), fit_rows(outcomes, features)
+    thresholds = fit_thresholds(scores, n_boot, seed)
+    zone_pair = fit_zones(scores, **(zones or {}))
+    validation = cross_validate(rows, features, spline, calibrate, n_boot=n_boot, seed=seed)
+    judged = rows["label"].notna().any()
+    predictor = fit_predictor(rows, features, spline, calibrate, seed=seed) if judged else None
     return Estimates(
         thresholds,
         zone_pair,
         validation,
         None if predictor is None else predictor.model,
-        outcomes[list(features)].astype(float).head(5).reset_index(drop=True),
+        rows[list(features)].astype(float).head(5).reset_index(drop=True),
         {**thresholds.metrics(), **zone_pair.metrics(), **validation.metrics()},
     )

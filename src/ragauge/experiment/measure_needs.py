@@ -30,13 +30,19 @@ _WORDS_PER_TOKEN = 0.75  # of an English text
 
 
 def of_measures(
-    pipeline: Pipeline, answers: pd.DataFrame, contexts: pd.DataFrame | None, asked_for: bool, seed: int
+    pipeline: Pipeline,
+    answers: pd.DataFrame,
+    contexts: pd.DataFrame | None,
+    asked_for: bool,
+    seed: int,
+    again: bool = True,
 ) -> list[pd.DataFrame]:
     """The requests of every measure that asks an LLM, one a row, as of `ChatLLM.needs_of`, with `who`.
 
     answers: as far as they are known; with `asked_for` those that are missing come from an LLM, and stand-ins
     of their length take their places. contexts: None where they are not known. `seed` draws the topics that
-    are measured again. Tokens and cost are missing for a model that cannot say what it would need.
+    are measured again; without `again` none are. Tokens and cost are missing for a model that cannot say what it would
+    need.
     """
     stages = [s for s in pipeline.stages if isinstance(s, MeasureAnswers) and "chat" in s.uses]
     if not stages:
@@ -57,11 +63,18 @@ def of_measures(
         frame = frames[read.name] if read.name in frames else pipeline.frame(read.name)
         return frame if qids is None else frame[frame["qid"].isin(qids)].reset_index(drop=True)
 
-    return [_of_measure(stage, pipeline, read, guessed, frames["answers"], seed) for stage in stages]
+    repeated = repeating(pipeline) if again else []
+    return [_of_measure(s, pipeline, read, guessed, frames["answers"], seed, s in repeated) for s in stages]
 
 
 def _of_measure(
-    stage: MeasureAnswers, pipeline: Pipeline, read: Any, guessed: bool, answers: pd.DataFrame, seed: int
+    stage: MeasureAnswers,
+    pipeline: Pipeline,
+    read: Any,
+    guessed: bool,
+    answers: pd.DataFrame,
+    seed: int,
+    repeated: bool,
 ) -> pd.DataFrame:
     chat = pipeline.chat_of(stage)
     model = None if chat is None else chat.chat
@@ -77,7 +90,7 @@ def _of_measure(
     asked = telling.needs
     if not guessed and pipeline.store.find(pipeline.key_of(stage, answers=answers)) is not None:
         asked = asked.assign(known=True)
-    if stage in repeating(pipeline):
+    if repeated:
         qids = drawn(answers, stage.component, seed)
         again = TellingChat(model, guessed)
         measured(stage, reads_of(qids), tools, RepeatingChat(again, SALT))

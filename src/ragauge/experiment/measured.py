@@ -86,7 +86,7 @@ class MeasuredJob:
         predictions for the topics that were not judged (and the verdicts of `judge.earlier`).
         """
         rows = self.pipeline.outcomes.assign(**{g: self.folder.choices.get(g, "?") for g in GROUPS})
-        if other_labels(rows):
+        if other_labels(rows) and "prompts_are" not in rows:
             rows = rows.assign(prompts_are=str(self.cfg.judge.prompts_are))
         rows = with_labels_of_people(rows, self.pipeline, self.cfg, self.record["experiment"])
         if self.pipeline.sampled is not None and rows["label"].notna().any():

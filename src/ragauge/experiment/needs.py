@@ -49,7 +49,21 @@ def needs(
         found.append(of_judge(pipeline, answers))
     for more in further:
         found += more(answers)
+    for (_, repeat), part in list(pipeline.parts.items())[1:]:
+        found += _of_part(part, bool(repeat), judging, seed)
     return gathered(found)
+
+
+def _of_part(part: Pipeline, same_answer: bool, judging: bool, seed: int) -> list[pd.DataFrame]:
+    """The needs of a further answer to each topic, or of a further verdict on the same one (`llm.repeat`)."""
+    asked, answers = before_judging(part)
+    found = [] if same_answer else [rows for rows in asked if rows["who"].eq("llm").all()]
+    if not same_answer:
+        found += _of_measures(part, answers, seed, again=False)
+    if judging and answers is not None and part.components.judge.kind == "chat":
+        verdicts = of_judge(part, answers)
+        found.append(verdicts[~verdicts["again"].astype(bool)] if "again" in verdicts else verdicts)
+    return found
 
 
 def gathered(found: list[pd.DataFrame]) -> pd.DataFrame:
@@ -104,7 +118,7 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
     return found, llm.known_answers(topics, contexts, store)
 
 
-def _of_measures(pipeline: Pipeline, answers: pd.DataFrame | None, seed: int) -> list[pd.DataFrame]:
+def _of_measures(pipeline: Pipeline, answers: pd.DataFrame | None, seed: int, again: bool = True) -> list[pd.DataFrame]:
     """The needs of the answer measures; `answers` are missing where they are not known yet."""
     if not any("chat" in measure.uses for measure in pipeline.components.answers.values()):
         return []
@@ -116,7 +130,7 @@ def _of_measures(pipeline: Pipeline, answers: pd.DataFrame | None, seed: int) ->
     if answers is None:
         answers = _unanswered(pipeline).assign(status="none")
     asked_for = kind in ASKED or "status" not in answers
-    return of_measures(pipeline, answers, contexts, asked_for, seed)
+    return of_measures(pipeline, answers, contexts, asked_for, seed, again)
 
 
 def _of_varied(pipeline: Pipeline, found: bool) -> list[pd.DataFrame]:

@@ -52,7 +52,7 @@ class Costs(JobFinding):
         pipeline = job.pipeline
         return Found(
             metrics={
-                **costs_of_replies(pipeline.answers),
+                **costs_of_replies(pipeline.all_answers),
                 **costs_of_parts(pipeline),
                 **per_topic(pipeline, job.question_stages),
             }
@@ -67,7 +67,7 @@ class JudgeCosts(JobFinding):
     def compute(self, job: Job, found: Founds) -> Found:
         """Metrics alone."""
         again = found.get("judged_again", {})
-        costs = costs_of_replies(job.pipeline.verdicts, "judge_")
+        costs = costs_of_replies(job.pipeline.all_verdicts, "judge_")
         return Found(metrics={name: value + again.get(name, 0) for name, value in costs.items()})
 
 

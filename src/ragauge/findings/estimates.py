@@ -102,9 +102,8 @@ def findings(
 
     def make(folder: Path) -> None:
         classed = with_classes(outcomes)
-        judged = fit_rows(outcomes)
         shares = ppi_shares(classed) if "judged" in outcomes and len(classed) else None
-        estimates = summary.estimate(judged, n_boot, seed, **estimate)
+        estimates = summary.estimate(outcomes, n_boot, seed, **estimate)
         values = {
             **summary.quality(outcomes, shares),
             **estimates.metrics,
@@ -116,7 +115,8 @@ def findings(
             shares.to_parquet(folder / _SHARES, index=False)
         if estimates.model is not None:
             save_predictor(folder / _PREDICTOR, estimates.model, estimates.example, settings)
-            drawn = sorted_scores(judged, estimates.thresholds, name, estimates.zones, floor)
+        if estimates.thresholds.k.n:
+            drawn = sorted_scores(fit_rows(outcomes), estimates.thresholds, name, estimates.zones, floor)
             save(drawn, folder / _FIGURE)
 
     return Findings(store.get(key, make).path)

@@ -222,7 +222,7 @@ def _ranked_by(jobs: Jobs, value: Board) -> list[AnswerMeasureInfo]:
     """The columns of a leaderboard without IR scores and verdicts: answer measures, or some of rankings."""
     if value.scored or value.judged:
         return []
-    return besides_rankings(jobs.answer_measures) or list(jobs.answer_measures[:_RANKED_BY])
+    return besides_rankings(jobs.answer_measures) or [i for i in jobs.answer_measures if i.compared][:_RANKED_BY]
 
 
 def _chance(value: Board) -> list[Text]:

@@ -113,12 +113,12 @@ class ThresholdsFound(Finding):
     metrics = (*ESTIMATES, Metric("threshold_{h,k}_at_n", chart=True))
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """`Fitted`; None where no topic has both an IR score and a verdict."""
+        """`Fitted`; None where no topic has both a verdict and what the predictor reads."""
         judged, first = fit_rows(jobs.outcomes), jobs.records[0]
-        if not judged["label"].notna().any():
+        if not fit_rows(jobs.outcomes, features_of(jobs))["label"].notna().any():
             return None
         options = {**first["estimate"], "zones": first.get("zones")}
-        estimates = summary.estimate(judged, jobs.n_boot, jobs.seed, **options)
+        estimates = summary.estimate(jobs.outcomes, jobs.n_boot, jobs.seed, **options)
         h, k = estimates.thresholds.h.value, estimates.thresholds.k.value
         zones = share_by_zone(judged, h, k, jobs.n_boot, jobs.seed)
         return Found(
@@ -132,6 +132,8 @@ class ThresholdsFound(Finding):
     def show(self, jobs: Jobs, value: Fitted, found: Founds) -> Shown:
         """The sorted scores with both thresholds, and what each is worth."""
         fitted = value.estimates
+        if not fitted.thresholds.k.n:
+            return Shown(lines=["no IR scores: no thresholds"])
         title = "All systems and budgets of the sweep, and its thresholds"
         figure = sorted_scores(fit_rows(jobs.outcomes), fitted.thresholds, title, fitted.zones)
         both = [(letter, says, getattr(fitted.thresholds, letter)) for letter, says in SIDES]
@@ -178,6 +180,12 @@ def threshold_line(letter: str, says: str, t: Any) -> str:
     return f"{at}: {gain} points over guessing ({lo} to {hi}), {'useful' if t.useful else 'no use shown'}"
 
 
+def features_of(jobs: Jobs) -> list[str]:
+    """What the predictor of the jobs reads: `estimate.features`."""
+    features: list[str] = jobs.records[0]["estimate"]["features"]
+    return features
+
+
 class NothingFitted(Finding):
     """Why there are no thresholds and no predictor."""
 
@@ -187,7 +195,10 @@ class NothingFitted(Finding):
         """The reason why the jobs have no fit; None where there is one."""
         if "thresholds" in found:
             return None
-        return Found("verdicts" if jobs.outcomes["label"].isna().all() else "IR scores")
+        if jobs.outcomes["label"].isna().all():
+            return Found("verdicts")
+        features = features_of(jobs)
+        return Found("IR scores" if features == ["ir_score"] else f"values of {', '.join(features)}")
 
     def show(self, jobs: Jobs, value: str, found: Founds) -> Shown:
         """A line for the terminal; the page has no such section."""
@@ -322,10 +333,12 @@ class PredictorFound(Finding):
     def show(self, jobs: Jobs, value: Any, found: Founds) -> Shown:
         """Measures and reliability, out of fold."""
         e, curve = value.estimates, value.reliability
+        features = features_of(jobs)
+        read = "the IR score" if features == ["ir_score"] else ", ".join(features)
         figure = reliability({"P(5, right)": curve[curve["n"] > 0]}, "Out-of-fold reliability of the predictor")
         blocks = [
             Text(
-                "A multinomial logistic regression gives the probability of each class from the IR score. All "
+                f"A multinomial logistic regression gives the probability of each class from {read}. All "
                 f"numbers are of topics that it had not seen ({value.n_splits}-fold cross-validation by topic). An "
                 "interval is about what predictors fitted on as many topics reach on average; this very one may do "
                 "better or worse."
@@ -340,7 +353,8 @@ class PredictorFound(Finding):
         ]
         auc = e["auc_correct"]
         known = f"{score(auc.lo)} to {score(auc.hi)}; " if auc.lo == auc.lo else ""
-        card = Card("IR score tells right answers apart", f"AUC {score(auc.value)}", f"{known}0.5 is chance")
+        teller = "IR score tells" if features == ["ir_score"] else "Predictor tells"
+        card = Card(f"{teller} right answers apart", f"AUC {score(auc.value)}", f"{known}0.5 is chance")
         return Shown(
             [Section("Reliability of the predictor", blocks)],
             [predictor_line(value, found.get("transfer", {}))],
@@ -379,7 +393,7 @@ _MEASURES = (
 
 
 def _measures(estimates: Any) -> Grid:
-    columns = "Measure | Predictor | Without the score | <Better is"
+    columns = "Measure | Predictor | Without it | <Better is"
 
     def cell(name: str) -> Any:
         e = estimates.get(name) if name in estimates else None

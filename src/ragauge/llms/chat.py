@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named
@@ -39,10 +39,20 @@ class ChatLLM(ChatSettings):
     """A chat model that can be asked, with the settings of `ChatSettings`."""
 
     component: ClassVar[str] = "chat"
+    _repeat: ClassVar[str] = ""  # salt of a further reply, set by `repeated` on the copy
 
     def identity(self) -> dict[str, Any]:
         """Everything that can change the component's output; here the model alone."""
-        return {**named(self), "chat": self.chat_identity()}
+        return {**named(self), "chat": self.chat_identity(), **({"repeat": self._repeat} if self._repeat else {})}
+
+    def repeated(self, number: int) -> Self:
+        """The model for another reply to the same requests: by the seed `chat.seed` + number, or else a salt."""
+        seed = self.chat.get("seed")
+        if seed is not None:
+            return replace(self, chat={**self.chat, "seed": seed + number})
+        found = replace(self)
+        object.__setattr__(found, "_repeat", "again" if number == 1 else f"again {number}")
+        return found
 
     def served(self, store: Workplace) -> dict[str, Any]:
         """The server's identification of the weights behind the model's name; {} where it has none.
@@ -187,7 +197,7 @@ class ChatLLM(ChatSettings):
             request["served"] = served
         if options:
             request["options"] = options
-        if salt:
+        if salt := ", ".join(filter(None, (self._repeat, salt))):
             request["salt"] = salt
         return canonical_json(request)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import redirect_stderr
 from functools import lru_cache
+from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
@@ -27,9 +29,11 @@ _RATIOS = frozenset(
         "NRBP", "nNRBP", "nDCG",
     }
 )  # fmt: skip
+# Measures of ndeval: what a document adds to the parts of the evidence that those above it hold.
+_OF_PARTS = frozenset({"ERR_IA", "nERR_IA", "alpha_DCG", "alpha_nDCG", "NRBP", "nNRBP", "AP_IA", "P_IA", "StRecall"})
 _TAKEN = {"judged": "judged_share"}  # of a metric that would be a column of a job's outcomes: its name
 _TRIAL = (  # a run and its truth, small, but of the form of any other
-    pd.DataFrame({"query_id": ["q"], "doc_id": ["d"], "relevance": [1]}),
+    pd.DataFrame({"query_id": ["q", "q"], "doc_id": ["d", "e"], "relevance": [1, 1], "iteration": ["0", "1"]}),
     pd.DataFrame({"query_id": ["q", "q"], "doc_id": ["e", "d"], "score": [1.0, 0.5]}),
 )
 
@@ -66,16 +70,19 @@ def ranking_infos(names: Sequence[str]) -> tuple[AnswerMeasureInfo, ...]:
     return tuple(found)
 
 
-def ranking_values(ranked: pd.DataFrame, qrels: pd.DataFrame, measures: Sequence[str]) -> pd.DataFrame:
+def ranking_values(
+    ranked: pd.DataFrame, qrels: pd.DataFrame, measures: Sequence[str], subtopics: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """The value of each measure for every topic of the qrels: [qid, measure, value], measure by measure.
 
     ranked: [qid, docno, rank], what is ranked and from which rank on, all of it: a measure cuts it where its
     name says so. qrels: [qid, docno, relevance]; what is not in them counts as not relevant, but where a
     measure says otherwise (Judged, Bpref, judged_only). `measures` are names of ir-measures such as P@1, R@5, nDCG@10,
-    RR, AP(rel=2), and F1@k = 2 P@k R@k / (P@k + R@k), 0 where both are 0. Each comes back as `metric_of` its
-    `full_name`. A topic without hits has what ir-measures gives it, as a rule 0; a value that is not defined is
-    missing. Raises ConfigError on a name that is not known or not to be had here, DataError where a measure leaves [0,
-    1] because of negative grades.
+    RR, AP(rel=2), and F1@k = 2 P@k R@k / (P@k + R@k), 0 where both are 0. subtopics: [qid, docno, part, relevance],
+    which ndeval's measures take, such as StRecall@5 and alpha_nDCG@10: every part of the evidence is a subtopic. Each
+    comes back as `metric_of` its `full_name`. A topic without hits has what ir-measures gives it, as a rule 0; a value
+    that is not defined is missing. Raises ConfigError on a name that is not known or not to be had here, DataError
+    where a measure leaves [0, 1] because of negative grades.
     """
     import ir_measures
 
@@ -89,11 +96,16 @@ def ranking_values(ranked: pd.DataFrame, qrels: pd.DataFrame, measures: Sequence
     # Tools that read runs sort by score, and a retriever may have reordered its hits.
     scored = scored.assign(score=1.0 / (1.0 + scored["rank"]))
     parsed = list(dict.fromkeys(part for parts in asked.values() for part in parts))
-    rows = ir_measures.iter_calc(
-        parsed,
-        truth[["query_id", "doc_id", "relevance"]].astype({"query_id": object, "doc_id": object}),
-        scored[["query_id", "doc_id", "score"]].astype({"query_id": object, "doc_id": object}),
-    )
+    by_part = [measure for measure in parsed if measure.NAME in _OF_PARTS]
+    others = [measure for measure in parsed if measure not in by_part]
+    rows = list(ir_measures.iter_calc(others, _strings(truth), _strings(scored))) if others else []
+    if by_part:
+        if subtopics is None:
+            raise ConfigError(f"measures: {by_part[0]} takes the parts of the evidence, which are not known here")
+        of_parts = subtopics.rename(columns={"qid": "query_id", "docno": "doc_id", "part": "iteration"})
+        of_parts = of_parts.assign(iteration=of_parts["iteration"].astype(str).astype(object))
+        with redirect_stderr(StringIO()):  # it warns where every topic has a single part
+            rows += ir_measures.iter_calc(by_part, _strings(of_parts), _strings(scored))
     triples = [(row.query_id, str(row.measure), row.value) for row in rows]
     long = pd.DataFrame(triples, columns=["query_id", "measure", "value"])
     wide = long.pivot(index="query_id", columns="measure", values="value")
@@ -109,6 +121,12 @@ def ranking_values(ranked: pd.DataFrame, qrels: pd.DataFrame, measures: Sequence
         ],
         ignore_index=True,
     ).astype({"qid": "str", "measure": "str"})[columns]
+
+
+def _strings(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns that ir-measures reads, names as Python's own strings."""
+    columns = [c for c in ("query_id", "doc_id", "relevance", "score", "iteration") if c in frame]
+    return frame[columns].astype({"query_id": object, "doc_id": object})
 
 
 def ranking_means(values: pd.DataFrame) -> dict[str, float]:
@@ -154,6 +172,9 @@ def unjudged(names: Iterable[str], qrels: pd.DataFrame) -> str | None:
 
 def check_rankings(names: Sequence[str]) -> None:
     """ConfigError for a name in the config's `measures` that is not known, or two of one metric."""
+    for name in names:
+        if of_chunks(name) and any(part.NAME in _OF_PARTS for part in _parts(name)):
+            raise ConfigError(f"measures: {name} is of documents alone: which parts a chunk holds is not known")
     metrics = [metric_of(full_name(name)) for name in names]
     twice = [name for name, metric in zip(names, metrics, strict=True) if metrics.count(metric) > 1]
     if twice:
@@ -263,6 +284,12 @@ def qrels_of(evidence: pd.DataFrame) -> pd.DataFrame:
         return qrels.assign(relevance=1)
     grades = named.groupby(["qid", "docno"], sort=False)["relevance"].max()
     return grades.reset_index()
+
+
+def part_qrels(evidence: pd.DataFrame) -> pd.DataFrame:
+    """The documents of every part of the evidence: qid, docno, part, relevance (1 without such a column)."""
+    named = evidence[evidence["docno"].notna()]
+    return named[["qid", "docno", "part"]].assign(relevance=named.get("relevance", 1))
 
 
 def write_trec_run(run: pd.DataFrame, path: Path, tag: str) -> None:

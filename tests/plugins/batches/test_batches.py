@@ -22,9 +22,9 @@ from ragauge.contract.errors import ConfigError, GateError, MissingError, Ragaug
 from ragauge.contract.protocols import FreshWorkplace
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import Ledger, open_ledger
-from ragauge.plugins.batches import submit, table
+from ragauge.plugins.batches import table
 from ragauge.plugins.batches.command import main
-from ragauge.plugins.batches.openai_api import Api
+from ragauge.plugins.batches.openai_api import OpenAIBatches
 from ragauge.store import Store
 
 PRICE = {"prompt": 1.0, "completion": 2.0}
@@ -106,7 +106,7 @@ class Killed(BaseException):
 
 
 def of_class(name: str) -> Callable[[], tuple[Any, str]]:
-    return lambda: (Api, name)
+    return lambda: (OpenAIBatches, name)
 
 
 def of_table(name: str) -> Callable[[], tuple[Any, str]]:
@@ -355,7 +355,7 @@ def test_what_has_no_batches_is_refused_in_one_line(store: Store, tmp_path: Path
         ChatLLM(ollama, submit_poll=0)
     with BatchServer() as server:
         server.refuse["upload"] = [404]
-        with pytest.raises(ConfigError, match="answers 404: it has no files and batches API"):
+        with pytest.raises(ConfigError, match="answers 404: it has no batches API"):
             model(server).ask(PROMPTS, store, "answers")
         server.refuse["create"] = [401]
         with pytest.raises(ConfigError, match="refuses with 401"):
@@ -408,7 +408,7 @@ def test_verdicts_under_several_prompts_are_one_batch(store: Store) -> None:
 
 
 def test_large_stages_are_several_batches(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submit, "MOST_REQUESTS", 3)
+    monkeypatch.setattr(OpenAIBatches, "most_requests", 3)
     with BatchServer() as server:
         assert texts(model(server), store) == replies()
     assert len(server.batches) == 3

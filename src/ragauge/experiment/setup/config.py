@@ -16,7 +16,7 @@ from omegaconf import MISSING
 from ragauge.contract.checks import require, require_choice, require_count, require_number
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.families import FAMILIES, PRIMARY
-from ragauge.contract.groups import FEATURES, RANKINGS
+from ragauge.contract.groups import RANKINGS
 from ragauge.contract.redact import redact_tree, secret_in
 from ragauge.experiment.setup.packages import PackageSearchPath
 
@@ -214,9 +214,6 @@ def check_values(cfg: Any) -> None:
     for n in cfg.n_grid:
         if not 1 <= n <= MAX_N_TOKENS:
             raise ConfigError(f"n_grid holds {n}: allowed are 1 to {MAX_N_TOKENS:,} tokens")
-    unknown = [name for name in cfg.estimate.features if name not in FEATURES]
-    features = list(cfg.estimate.features)
-    require("estimate.features", features, bool(features) and not unknown, ", ".join(FEATURES))
     if cfg.estimate.spline and "ir_score" not in cfg.estimate.features:
         raise ConfigError("estimate.spline=true bends ir_score, which is not in estimate.features")
     check_rankings(list(cfg.measures))

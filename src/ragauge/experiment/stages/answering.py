@@ -19,6 +19,7 @@ from ragauge.contract.protocols import (
     Judge,
     MeasuresLayouts,
     MeasuresPassages,
+    MeasuresRanking,
     RewritesAnswers,
     Tools,
     VariesContexts,
@@ -190,6 +191,25 @@ class MeasureAnswers(OfMeasure):
             found = measure.measure_passages(*of_topics, answers, tools)
         else:
             found = measure.measure(reads["topics"], reads["evidence"], reads["contexts"], answers, tools)
+        return {"answer_values": checked_values(found, type(measure).__name__, self.infos)}
+
+
+class MeasureRankings(MeasureAnswers):
+    """The values of one measure that looks at the ranking and the context alone."""
+
+    @property
+    def doing(self) -> str:  # type: ignore[override]
+        return f"measuring {{topics:,}} rankings by {self.key}"
+
+    @property
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        return (QUESTIONS, Read("run"), Read("used_passages"))
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        measure: MeasuresRanking = self.measure
+        found = measure.measure_ranking(
+            reads["topics"], reads["run"], reads["used_passages"], self.budget.n_tokens, tools
+        )
         return {"answer_values": checked_values(found, type(measure).__name__, self.infos)}
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge import track
 from ragauge.contract import answer_measures as shown
-from ragauge.contract.checks import require_choice
+from ragauge.contract.checks import require, require_choice
 from ragauge.contract.errors import ConfigError, RagaugeError
-from ragauge.contract.groups import ENGINE, GROUPS
+from ragauge.contract.groups import ENGINE, FEATURES, GROUPS
 from ragauge.contract.loading import build
 from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.contract.protocols import ReadsFiles
@@ -18,6 +18,7 @@ from ragauge.estimate.prompts import CHOICES, SAMPLE
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.setup.config import check_slices, check_values
 from ragauge.experiment.stages.checks import check_together
+from ragauge.experiment.stages.repeating import checked_repeats
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from ragauge.experiment.stages.stage import Components
 
 _NETWORKS = ("embedder", "reranker")  # whose model may be one of MLflow
-_OF_ESTIMATES = {"judge": ("sample", "sample_design", "looks", "earlier", "prompts_are"), "llm": ("sample",)}
+_OF_ESTIMATES = {
+    "judge": ("sample", "sample_design", "looks", "earlier", "prompts_are", "per_answer"), "llm": ("sample", "repeat"),
+}  # fmt: skip
 
 
 def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Components:
@@ -46,7 +49,7 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
     for group in (*GROUPS, *engine):
         spec: Any = OmegaConf.to_container(cfg[group], resolve=True, throw_on_missing=True)
         if group in _OF_ESTIMATES:
-            # Which topics are judged is no part of the judge: what it said of a topic serves any sample.
+            # Which topics are judged, and how often, is no part of the judge: what it said serves any sample.
             spec = {key: value for key, value in spec.items() if key not in _OF_ESTIMATES[group]}
         if group in _NETWORKS and track.is_model_uri(spec.get("model")):
             spec = {**spec, "folder": str(track.model_folder(uri, spec["model"], f"{group}.model"))}
@@ -83,7 +86,11 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
     components = instantiate_components(cfg, folder.sweep_id)
     check_together(components, folder.choices)
     of_answers = {key: shown.infos_of(measure) for key, measure in components.answers.items()}
-    shown.checked(of_answers, ranking_infos(list(cfg.measures)))
+    of_rankings = ranking_infos(list(cfg.measures))
+    infos = (*of_rankings, *shown.checked(of_answers, of_rankings))
+    known = (*FEATURES, *(info.name for info in infos if info.of in ("context", "ranking")))
+    features = list(cfg.estimate.features)
+    require("estimate.features", features, bool(features) and set(features) <= set(known), ", ".join(known))
     for group in GROUPS:
         part = getattr(components, group)
         if isinstance(part, ReadsFiles):
@@ -98,6 +105,7 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
         *(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg), measures, slices, weights),
         cluster=cfg.cluster,
         answered=_sample(cfg, "llm"),
+        repeats=checked_repeats(cfg.llm.get("repeat"), cfg.judge.get("per_answer"), components),
     )
 
 

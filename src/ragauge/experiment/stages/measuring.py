@@ -43,7 +43,7 @@ from ragauge.measures.questions import (
     lexical_overlap,
     rarity,
 )
-from ragauge.measures.rankings import full_name, of_chunks, ranking_infos
+from ragauge.measures.rankings import full_name, of_chunks, part_qrels, ranking_infos
 from ragauge.retrieval.contexts import build_contexts
 from ragauge.retrieval.searching import query_checks, searched_by, space_of
 
@@ -182,7 +182,8 @@ class ScoreRanking(Stage):
     def make(self, reads: Reads, tools: Tools) -> Frames:
         by_chunk = [name for name in self.budget.measures if of_chunks(name)]
         by_document = [name for name in self.budget.measures if not of_chunks(name)]
-        found = ranking_values(document_run(reads["run"]), qrels_of(reads["evidence"]), by_document)
+        evidence = reads["evidence"]
+        found = ranking_values(document_run(reads["run"]), qrels_of(evidence), by_document, part_qrels(evidence))
         if by_chunk:
             of_run = ranking_values(reads["run"], reads["chunk_qrels"], by_chunk)
             found = pd.concat([found, of_run], ignore_index=True)

@@ -16,6 +16,7 @@ from ragauge.contract.protocols import (
     Approximates,
     BringsTexts,
     MeasuresPassages,
+    MeasuresRanking,
     SeesEvidence,
     VariesContexts,
 )
@@ -26,6 +27,7 @@ from ragauge.experiment.stages.answering import (
     Judging,
     LongestPassages,
     MeasureAnswers,
+    MeasureRankings,
     NumberPassages,
     UsedPassages,
     cites,
@@ -115,7 +117,8 @@ def stages(
             if isinstance(measure, VariesContexts):
                 yield from varied_stages(components, budget, name, measure, to_answer)
             else:
-                yield MeasureAnswers(components, budget, name, measure)
+                stage = MeasureRankings if isinstance(measure, MeasuresRanking) else MeasureAnswers
+                yield stage(components, budget, name, measure)
         yield RankingColumns(components, budget)
         yield AskedAnswers(components, budget, to_judge)
         yield Judging(components, budget)
@@ -126,7 +129,11 @@ def stages(
 def _sees_passages(measure: AnswerMeasure) -> bool:
     """Whether a measure looks at the single passages of contexts."""
     varies = isinstance(measure, VariesContexts) and measure.varies == "context"
-    return varies or (isinstance(measure, MeasuresPassages) and not sees_longest(measure))
+    return (
+        varies
+        or isinstance(measure, MeasuresRanking)
+        or (isinstance(measure, MeasuresPassages) and not sees_longest(measure))
+    )
 
 
 def _following(components: Components, budget: Budget) -> Iterator[Stage]:

@@ -20,6 +20,7 @@ from ragauge.estimate.slicing import SliceBy
 from ragauge.experiment.clusters import clusters_of_topics
 from ragauge.experiment.outcomes import Sample, outcomes, retrieved, unjudged
 from ragauge.experiment.slicing import slices_of_topics
+from ragauge.experiment.stages import repeating
 from ragauge.experiment.stages.answering import AskedContexts, OfMeasure, shown
 from ragauge.experiment.stages.order import is_rewritten, stages
 from ragauge.experiment.stages.plan import JOINED, Output, Plan
@@ -52,6 +53,7 @@ class Pipeline(StageRunner):
     answered: which topics are answered; None is all of them.
     measures: those of the run, over documents or over chunks.
     slices, slice_weights: by what topics are sliced, and how slices count in averages.
+    repeats: how often topics are answered, and answers judged.
     cluster: `document` or the attribute that names the clusters of topics; None: topics are independent.
     """
 
@@ -61,6 +63,7 @@ class Pipeline(StageRunner):
     slice_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     cluster: str | None = None
     answered: Sample | None = None
+    repeats: repeating.Repeats = repeating.ONCE
     _infos: list[AnswerMeasureInfo] | None = field(default=None, init=False, repr=False)
     _sampled: pd.DataFrame | None = field(default=None, init=False, repr=False)
     _answered: pd.DataFrame | None = field(default=None, init=False, repr=False)
@@ -160,7 +163,12 @@ class Pipeline(StageRunner):
         rows = outcomes(*found, self.sampled, self.unjudged)
         if TRUTHFULNESS in self.answer_measures:
             rows[TRUTHFULNESS.name] = truthfulness(rows["label"], rows.get("unanswerable"))
-        return rows
+        return repeating.with_repeats(self, rows)
+
+    # The job by (sample, repeat), once for each answer and verdict that a topic gets, and what all of them say.
+    parts = cached_property(repeating.parts_of)
+    repeated = cached_property(repeating.repeated)
+    all_answers, all_verdicts = property(repeating.all_answers), property(repeating.all_verdicts)
 
     @cached_property
     def clusters(self) -> pd.DataFrame:
@@ -249,7 +257,10 @@ class Pipeline(StageRunner):
     def set_sampled(self, frame: pd.DataFrame) -> None:
         """Takes a choice of topics that was made elsewhere, such as for all jobs of a sweep."""
         self._sampled = frame
-        self.__dict__.pop("outcomes", None)
+        for part in list(vars(self).get("parts", {}).values())[1:]:
+            part.set_sampled(frame)
+        for name in ("outcomes", "repeated"):
+            self.__dict__.pop(name, None)
         for name in ("asked_answers", "verdicts"):
             self.plan.step(name).output = None
 

@@ -84,11 +84,11 @@ class System:
 def _values(pipeline: Pipeline, measure: str) -> pd.Series:
     """A measure of the answers by qid; answers and judges them."""
     if measure == RIGHT:
-        label: pd.Series = pipeline.verdicts.set_index("qid")["label"]
-        return label.eq(5)
-    values = pipeline.frame("answer_values")
-    of_measure: pd.Series = values[values["measure"] == measure].set_index("qid")["value"]
-    return of_measure
+        verdicts = pipeline.all_verdicts
+        return verdicts["label"].eq(5).groupby(verdicts["qid"]).mean()
+    values = pd.concat([part.frame("answer_values") for (_, repeat), part in pipeline.parts.items() if not repeat])
+    of_measure = values[values["measure"] == measure]
+    return of_measure["value"].groupby(of_measure["qid"]).mean()
 
 
 def make_systems(loader: ConfigLoader, sweep: DictConfig, jobs: Sequence[Sequence[str]], measure: str) -> list[System]:

@@ -45,7 +45,7 @@ class Transfers(Finding):
         """{what was left out: `Transfer`}; None where nothing was judged twice."""
         if "thresholds" not in found:
             return None
-        rows = fit_rows(jobs.outcomes)
+        rows = fit_rows(jobs.outcomes, jobs.records[0]["estimate"]["features"])
         known = rows[rows["label"].notna()]
         moved = {
             by: leave_one_out(rows, by, **jobs.records[0]["estimate"], n_boot=jobs.n_boot, seed=jobs.seed)

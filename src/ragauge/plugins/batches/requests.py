@@ -1,0 +1,100 @@
+"""What became of each request of a stage that is asked by batches."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ragauge.contract.protocols import Reader, Reply
+from ragauge.llms.replies import ASKS_A_RUN, as_reply, can_be_read, known_replies, with_call
+
+if TYPE_CHECKING:
+    from ragauge.llms.ledger import Call, Ledger
+    from ragauge.llms.settings import ChatSettings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class _Attempts:
+    """paid: what the replies that were collected here used.   hopeless: the provider will not take the request."""
+
+    failed: int = 0
+    unread: int = 0
+    paid: Reply | None = None
+    error: str = ""
+    hopeless: bool = False
+
+
+@dataclass
+class Requests:
+    """The requests of a stage by key, and the replies to those that are done.
+
+    jobs: (key, request, prompt).
+    """
+
+    llm: ChatSettings
+    ledger: Ledger
+    what: str
+    readers: Mapping[str, Reader]
+    jobs: dict[str, tuple[str, str]]
+    done: dict[str, Reply] = field(default_factory=dict)
+    _attempts: defaultdict[str, _Attempts] = field(default_factory=lambda: defaultdict(_Attempts))
+    _given_up: Counter[str] = field(default_factory=Counter)
+
+    def take_known(self) -> list[str]:
+        """The keys that lack a reply, once the ledger's are taken, and errors where no further attempt is made."""
+        lacking = [key for key in self.jobs if key not in self.done]
+        known = self.known(lacking)
+        for key in lacking:
+            one = self._attempts[key]
+            if (reply := known.get(key)) is not None:
+                paid = one.paid
+                self.done[key] = reply if paid is None else dataclasses.replace(
+                    paid, text=reply.text, error=reply.error
+                )  # fmt: skip
+            elif one.hopeless or one.failed > self.llm.retries:
+                told = f"{max(1, one.failed)} attempt(s) by batch ({self.llm.place}), the last: {one.error}"
+                self.done[key] = dataclasses.replace(one.paid or Reply(None), text=None, error=told)
+                self._given_up[one.error] += 1
+        return [key for key in lacking if key not in self.done]
+
+    def known(self, keys: Sequence[str]) -> dict[str, Reply]:
+        """The ledger's replies by key that are not to be asked for now."""
+        return known_replies(self.ledger, keys, self.readers)
+
+    def refuse(self, key: str, error: str) -> None:
+        """Notes that no attempt at the request can succeed."""
+        self._attempts[key].error, self._attempts[key].hopeless = error, True
+
+    def hopeless(self, keys: Sequence[str]) -> bool:
+        """Whether an attempt at one of the requests cannot succeed."""
+        return any(self._attempts[key].hopeless for key in keys)
+
+    def has_failed(self, key: str, error: str, again: bool = True) -> None:
+        """Notes an attempt without a reply."""
+        one = self._attempts[key]
+        one.failed, one.error, one.hopeless = one.failed + 1, error, one.hopeless or not again
+
+    def was_paid(self, key: str, call: Call) -> None:
+        """Adds a call to what this key has used; a reply that cannot be read is set aside, and asked for once more."""
+        if key not in self.jobs:
+            return
+        one, reply = self._attempts[key], as_reply(call)
+        used = with_call(one.paid or Reply(None), call)
+        one.paid = dataclasses.replace(used, text=call.text, error=reply.error)
+        if call.text is not None and not can_be_read(reply, self.readers.get(key)):
+            one.unread += 1
+            self.ledger.set_aside(dataclasses.replace(call, unread_at=time.time()))
+            if one.unread >= ASKS_A_RUN:
+                self.done[key] = one.paid
+
+    def tell(self) -> None:
+        """Warns of requests without a reply, once for each reason."""
+        for why, n in self._given_up.items():
+            log.warning("%s: no reply to %d request(s) of a batch, the last: %s", self.what, n, why)
