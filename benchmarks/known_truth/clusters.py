@@ -175,6 +175,17 @@ SECTIONS: dict[str, list[Row]] = {
         ),
         *(
             Row(
+                f"clusters: {title} of the predictor",
+                "latent correlation 0.3; 6 documents of 5 topics; 12 of 10; 40 of 1 to 30",
+                "at least 93 %, of unequal documents 90 %",
+                before,
+                lambda n, name=name: _loss(name, n),  # type: ignore[misc]
+                50,
+            )
+            for name, title, before in (("log_loss", "log loss", "BEFORE_L"), ("brier", "Brier score", "BEFORE_B"))
+        ),
+        *(
+            Row(
                 f"clusters: planned topics, scores, a difference of {difference}: power of the test over documents",
                 f"latent correlation 0.3; {size} topics a document, planned for 80 %",
                 "78 to 85 %",
