@@ -182,7 +182,10 @@ SECTIONS: dict[str, list[Row]] = {
                 lambda n, name=name: _loss(name, n),  # type: ignore[misc]
                 50,
             )
-            for name, title, before in (("log_loss", "log loss", "BEFORE_L"), ("brier", "Brier score", "BEFORE_B"))
+            for name, title, before in (
+                ("log_loss", "log loss", "with fits held fixed 84.0 % of 6 documents"),
+                ("brier", "Brier score", "with fits held fixed 90.0 % of 6 documents"),
+            )
         ),
         *(
             Row(
