@@ -52,6 +52,7 @@ MODULES = (
     "ares",
     "clusters",
     "race",
+    "repeats",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "
