@@ -11,7 +11,10 @@ READY  := $(VENV)/.ready-$(subst $(comma),-,$(EXTRAS))
 # Compiled modules are kept: without them each process of the tests compiles every file of tests before it begins.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: sweep test test-slow lint ui screenshots docs bench mutants clean setup
+# A sweep and the UI need no package of the tests; with them only where they are there, or EXTRAS is given.
+USED   := $(if $(wildcard $(READY))$(filter-out file,$(origin EXTRAS)),$(EXTRAS),joblib)
+
+.PHONY: sweep test test-slow lint ui screenshots docs bench mutants clean setup installed
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -36,10 +39,14 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Setting up $(VENV) (about 2.5 GB, a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@rm -rf src/*.egg-info  # of an older clone it would list entry points that are gone
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	@# Python compiles each module that it imports: one in six of those that pip would compile, for a minute.
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@
 
-sweep: setup
+installed:
+	@$(MAKE) --no-print-directory setup EXTRAS=$(USED)
+
+sweep: installed
 	$(BIN)/python run.py -m retriever=bm25,sim,mmr,mlq,reo 'n_tokens=range(100,1100,100)'
 
 # Plug-ins whose tests run, too: names with commas, or all. Their tests are their own; the core's know none of them.
@@ -74,7 +81,7 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-ui: setup
+ui: installed
 	@$(BIN)/python run.py ui --port $(PORT)
 
 screenshots: setup

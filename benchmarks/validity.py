@@ -41,6 +41,7 @@ MODULES = (
     "curves",
     "zones",
     "sampling",
+    "labels",
     "prompts",
     "ablation",
     "slices",

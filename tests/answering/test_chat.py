@@ -52,6 +52,13 @@ def test_the_prompts_are_part_of_the_identity_and_the_address_is_not() -> None:
         generator(prompt_with_documents="Only the $question")
 
 
+def test_citing_and_telling_errors_at_once_take_a_prompt_of_one_s_own() -> None:
+    with pytest.raises(ConfigError, match="no shipped prompt does both"):
+        generator(cite=True, tell_errors=True)
+    own = "Cite $documents and answer: $question"
+    assert generator(cite=True, tell_errors=True, prompt_with_documents=own).prompt_with_documents == own
+
+
 def test_cited_numbers_are_kept_beside_an_answer_without_them(tools: Tools) -> None:
     replies = {"tower": "Anna [1] built it [2].", "whales": " [2] "}
     asked = contexts(("q1", 100, "Some text."), ("q2", 100, "Some text."))

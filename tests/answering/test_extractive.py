@@ -56,6 +56,13 @@ def test_a_span_of_the_kind_that_is_asked_for_is_cut_out(question: str, answer: 
     assert asked(question, TEXT, tools) == answer
 
 
+def test_a_sentence_about_the_name_comes_before_one_that_mentions_it(tools: Tools) -> None:
+    text = "Otto Lind met Anna Berg in 1905. Anna Berg met Otto Lind in 1911."
+    assert [asked(f"In which year did {name} meet?", text, tools) for name in ("Otto Lind", "Anna Berg")] == [
+        "1905", "1911",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("text", ["Bread is baked. Rain fell.", "", " \n", "Otto Lind baked bread."])
 def test_without_a_sentence_that_fits_information_is_lacking(text: str, tools: Tools) -> None:
     assert asked("Who built the red tower of Anna Berg?", text, tools, 0.3) == LACK_OF_INFORMATION

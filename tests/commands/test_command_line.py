@@ -140,10 +140,10 @@ def test_a_relative_config_path_means_the_working_directory(spellings, tmp_path)
     shutil.copytree(ROOT / "conf", tmp_path / "ours")
     root = tmp_path / "ours" / "config.yaml"
     root.write_text(root.read_text(encoding="utf-8").replace("n_tokens: 1000", "n_tokens: 321"), "utf-8")
-    for given in spellings.values():
-        for option in (["--config-path", "ours"], ["--config-path=ours"], ["-cp", "ours"]):
-            done = call(given, "--cfg", "job", *option, cwd=tmp_path)
-            assert "n_tokens: 321" in done.stdout, done.stderr
+    options = (["--config-path", "ours"], ["--config-path=ours"], ["-cp", "ours"])
+    for given, option in zip(spellings.values(), options, strict=True):
+        done = call(given, "--cfg", "job", *option, cwd=tmp_path)
+        assert "n_tokens: 321" in done.stdout, done.stderr
     missing = call(spellings["ragauge"], "--config-path", "nowhere", cwd=tmp_path)
     assert missing.returncode == 2
     assert missing.stderr == "error: --config-path nowhere: is no folder\n"

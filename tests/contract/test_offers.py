@@ -37,6 +37,12 @@ def test_what_is_not_said_has_the_default_of_the_protocol() -> None:
     assert used_by_index(Telling()) == frozenset()  # type: ignore[arg-type]
 
 
+def test_an_answer_measure_that_says_nothing_needs_repeats_and_leaves_out_nothing() -> None:
+    silent = offered(Silent(), AnswerMeasureOffers)
+    assert (silent.infos, silent.needs, silent.job_metrics, silent.repeat) == ((), frozenset(), (), 0)
+    assert (silent.optional, silent.sees_longest, silent.may_lack_claims) == (False, False, False)
+
+
 def test_a_name_that_no_protocol_has_is_an_error_even_where_the_component_has_it() -> None:
     telling = Telling()
     object.__setattr__(telling, "tekes_queries", True)

@@ -11,7 +11,7 @@ from ragauge.datasets import FileSource, Gatherer, Rows, _gather, stream_documen
 
 
 def test_documents_of_many_characters_make_more_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_gather, "_BATCH_CHARACTERS", 100)
+    monkeypatch.setattr(_gather, "_BATCH_CHARACTERS", 120)
     sizes = [40, 40, 40, 250, 1, 1]
     readings = 0
 
@@ -36,6 +36,13 @@ def test_rows_that_are_others_at_the_next_reading_are_an_error() -> None:
     rows.pop()
     with pytest.raises(DataError, match="rows: it changed while it was read; run it again"):
         found.frame()
+
+
+def test_a_row_that_was_dropped_is_in_no_batch() -> None:
+    rows = [("row 1", ("d1", "", "one")), ("row 2", ("d1", "", "again")), ("row 3", ("d2", "", "two"))]
+    gather = Gatherer(FileSource("x", on_error="skip"))
+    found = stream_documents(gather, Rows("rows", lambda: iter(rows), lambda row: row))
+    assert found.frame()["text"].tolist() == ["one", "two"]
 
 
 def test_documents_without_a_text_are_counted_and_named(caplog: pytest.LogCaptureFixture) -> None:

@@ -27,7 +27,7 @@ GUIDES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md"])
 STARTS = re.compile(r"(?:python run\.py|ragauge) (.*)$")
 # What takes a package, folder or file of the reader's own, or no overrides.
 OWN = ("--config-dir", "retriever.options.team", "team_pipeline", "experiment=team", "rerun=")
-OTHERS = ("ui", "compare", "gate", "report", "plan", "pool", "export", "store", "ledger", "batches", "help")
+OTHERS = ("ui", "compare", "gate", "report", "plan", "labels", "pool", "export", "store", "ledger", "batches", "help")
 
 
 def shown(guide: Path) -> Iterator[list[str]]:

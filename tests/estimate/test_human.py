@@ -47,7 +47,7 @@ def test_a_file_without_retriever_holds_for_every_job(tmp_path: Path) -> None:
         ("qid,label\nq0,1\nq1,\n", r"line 3 \(qid='q1'\): label is ''"),
         ("qid,n_tokens,label\nq0,many,1\n", r"n_tokens is 'many', not a number of tokens"),
         ("qid,label,colour\nq0,1,red\n", r"column 'colour' is unknown"),
-        ("qid,answer\nq0,1\n", r"column 'answer' is unknown"),
+        ("qid,reply\nq0,1\n", r"column 'reply' is unknown"),
         ("qid\nq0\n", r"column 'label' is missing"),
         ("qid,answer_relevance\nq0,2\n", r"answer_relevance is '2', not 1, 0 or empty"),
         ("qid,answer_relevance\nq0,1\nq0,0\n", r"line 3 \(qid='q0'\): a second row of the same qid"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -127,3 +128,9 @@ def test_rows_read_from_memory_where_the_frame_was_read_before(tmp_path: Path) -
     assert isinstance(entry.rows("chunks"), Batches)
     entry.frame("chunks")
     assert isinstance(entry.rows("chunks"), pd.DataFrame)
+
+
+def test_whole_numbers_of_which_one_is_missing_have_the_digest_of_the_whole_beside_lists(tmp_path: Path) -> None:
+    table = pa.table({"n": [1, 2, None], "parts": [["a"], ["b"], ["c"]]})
+    pq.write_table(table, file := tmp_path / "rows.parquet", row_group_size=2)
+    assert frame_digest(file) == frames.content_digest(pd.read_parquet(file))

@@ -106,3 +106,39 @@ def test_old_segments_that_were_merged_stay_for_an_hour_for_who_reads_them(
     assert sorted(len(np.load(path / "keys.npy")) for path in folder.glob("segment-*")) == [1, 2]
     cache(tmp_path).get(["t4"], numbers_of)
     assert sorted(np.load(path / "vectors.npy")[0, 0] for path in folder.glob("draft-*")) == [1.0, 2.0]
+
+
+def test_small_segments_become_some_of_about_the_same_number_of_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = cache(tmp_path).folder
+    for first in range(0, 18, 3):
+        cache(tmp_path).get([f"t{first + i}" for i in range(3)], numbers_of)
+    monkeypatch.setattr(vectors_on_disk, "_MAX_SMALL", 1)
+    monkeypatch.setattr(vectors_on_disk, "_MERGED", 5)
+    cache(tmp_path).get(["t18"], numbers_of)
+    assert sorted(len(np.load(path / "keys.npy")) for path in folder.glob("segment-*")) == [1, 3, 3, 6, 6]
+    all_texts = [f"t{i}" for i in range(19)]
+    assert cache(tmp_path).get(all_texts, lambda texts: pytest.fail(f"{texts}")).ravel().tolist() == [*range(19)]
+
+
+def test_a_segment_has_keys_of_16_bytes_and_is_looked_through_once(tmp_path: Path) -> None:
+    cache(tmp_path).get(["t1"], numbers_of)
+    [segment] = cache(tmp_path).folder.glob("segment-*")
+    keys = np.load(segment / "keys.npy")
+    assert keys.dtype.itemsize == 16  # what is on the disk is looked for in no other length
+    seen: set[Path] = set()
+    found, rows = vectors_on_disk._look_up(keys, cache(tmp_path).folder, seen)
+    assert (found.tolist(), seen) == ([True], {segment})
+    assert rows is not None
+    assert rows.tolist() == [[1.0]]
+    assert vectors_on_disk._look_up(keys, cache(tmp_path).folder, seen)[1] is None
+
+
+def test_a_claim_ends_with_its_block(tmp_path: Path) -> None:
+    claims, keys = claims_of(tmp_path, cache(tmp_path).folder), np.array([b"one"], dtype="S16")
+    claim = claims.take(keys)
+    with claim:
+        assert claims.held(keys).all()
+    assert not list(claims.folder.iterdir())
+    assert not claims.held(keys).any()

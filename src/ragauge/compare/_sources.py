@@ -10,7 +10,7 @@ import pandas as pd
 
 from ragauge.contract import comparable
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.frames import LABEL_OF
+from ragauge.contract.frames import DRAWN_WITH, LABEL_OF
 from ragauge.contract.groups import ANSWERS
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import AnswerMeasureInfo
@@ -27,8 +27,8 @@ _MAX_NAMED = 5  # runs named in a message
 _TABLE = "per_question.json"
 _OUTCOMES = (
     "qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score", CAUSE, "judged", "stratum",
-    *PROBABILITY_COLUMNS, CLUSTER, SHARED, "human_label", LABEL_OF, "judge_status", "unanswerable", "prompts_are",
-    TARGET,
+    *PROBABILITY_COLUMNS, CLUSTER, SHARED, "human_label", LABEL_OF, DRAWN_WITH, "judge_status", "unanswerable",
+    "prompts_are", TARGET,
 )  # fmt: skip
 
 

@@ -143,6 +143,7 @@ JUDGE_CLASSES: Mapping[int, str] = {
 }
 HALLUCINATIONS = (2, 4)
 LABEL_OF = "human_label_of"  # column that says which answers the label by people in this row is of
+DRAWN_WITH = "human_probability"  # column of the probability with which this answer was drawn to be labelled
 
 
 def check(name: str, frame: pd.DataFrame, source: str | None = None) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.frames import LABEL_OF, SCHEMAS
+from ragauge.contract.frames import DRAWN_WITH, LABEL_OF, SCHEMAS
 from ragauge.contract.groups import ANSWERS, FEATURES, GROUPS
 
 # Yes-or-no questions that a trained judge answers: is the context relevant to the question; does the answer follow
@@ -33,8 +33,8 @@ RESERVED = frozenset(
     {
         *_OF_MODEL, *FEATURES, *GROUPS, ANSWERS, "n_tokens", "system", "answer_reference", "answer_status",
         "answer_error", "label", "status", "judge_status", "judge_raw", "raw", "reason", "sampled", "judged",
-        "stratum", "weight", "human_label", LABEL_OF, "p1", "p2", "p3", "p4", "p5", "part", "docno", "text", "context",
-        "earlier_label", "prompts_are", "sample_target", "evidence", "outcome", "chunks", "queries",
+        "stratum", "weight", "human_label", LABEL_OF, DRAWN_WITH, "p1", "p2", "p3", "p4", "p5", "part", "docno",
+        "text", "context", "earlier_label", "prompts_are", "sample_target", "evidence", "outcome", "chunks", "queries",
         *(f"label_{k}" for k in range(2, MOST_LABELS + 1)),
         *map(labelled_as, QUESTIONS), "failure_cause", "failure_decided_by",
         "evidence_in_context", "evidence_place", "topic_cluster", "evidence_cluster",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -9,22 +10,25 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.frames import JUDGE_CLASSES, LABEL_OF
+from ragauge.contract.frames import DRAWN_WITH, JUDGE_CLASSES, LABEL_OF
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.topics import QUESTIONS, labelled_as
 from ragauge.datasets._files import check_separator
 
 # Columns of the file that say which answer was labelled; those that are there must fit a row.
 _WHICH = ("n_tokens", *GROUPS)
+# Columns of a sheet that people read, beside `answer`, which says what was labelled, too.
+TO_READ = ("system", "query", "answer_reference", "answer", "judge_class")
 
 
 def read_human_labels(path: Path) -> pd.DataFrame:
     """A CSV file of human labels: qid, what was said, and any of n_tokens and the config groups.
 
     A label is a class (label, 1..5), or 1 or 0 in columns named as the questions of a trained judge
-    (`ragauge.contract.topics`), or both. Where there are such columns, an empty cell has no label. All columns but
-    n_tokens, label (Int64) and the questions (float64) are str. Raises ConfigError where there is no such file,
-    DataError naming file, line and column of what is wrong.
+    (`ragauge.contract.topics`), or both. Where there are such columns, an empty cell has no label. A sheet
+    (`ragauge labels`) has columns TO_READ, and `probability`, that of the answer to be drawn; labels may be empty
+    there. All columns but n_tokens, label (Int64), probability and the questions (float64) are str. Raises ConfigError
+    where there is no such file, DataError naming file, line and column of what is wrong.
     """
     if not path.is_file():
         raise ConfigError(f"human_labels: no file {path}")
@@ -32,21 +36,26 @@ def read_human_labels(path: Path) -> pd.DataFrame:
     asked = [c for c in QUESTIONS if c in frame.columns]
     needed = ("qid", *([] if asked else ["label"]))
     require_columns(
-        path, frame, needed, ("qid", *_WHICH, "label", *QUESTIONS),
+        path, frame, needed, ("qid", *_WHICH, *TO_READ, "label", *(QUESTIONS if asked else ["probability"])),
         f"there must be qid and label, or one of {', '.join(QUESTIONS)} in place of label, there may be "
         f"{', '.join(_WHICH)}",
     )  # fmt: skip
-    classes = {str(c) for c in JUDGE_CLASSES} | ({""} if asked else set())
-    for column, cells in frame.items():
+    classes = {str(c) for c in JUDGE_CLASSES} | ({""} if asked or "probability" in frame else set())
+    for column, cells in list(frame.items()):
         if column == "label":
             require_cells(path, frame, column, cells.isin(classes), "a judge class 1..5")
         elif column == "n_tokens":
             require_cells(path, frame, column, cells.str.fullmatch(r"\d{1,7}"), "a number of tokens")
         elif column in QUESTIONS:
             require_cells(path, frame, column, cells.isin(("0", "1", "")), "1, 0 or empty")
-        else:
+        elif column == "probability":
+            numbers = pd.to_numeric(cells, errors="coerce")
+            require_cells(path, frame, column, numbers.gt(0) & numbers.le(1), "above 0 and at most 1")
+            frame[column] = numbers
+        elif column not in TO_READ:
             require_cells(path, frame, str(column), cells.ne(""), "a value")
-    require_once(path, frame, [c for c in frame.columns if c not in ("label", *QUESTIONS)])
+    no_keys = ("label", "probability", *QUESTIONS, *(c for c in TO_READ if c != "answer"))
+    require_once(path, frame, [c for c in frame.columns if c not in no_keys])
     for column in ("label", *asked):
         if column in frame:
             frame[column] = pd.to_numeric(frame[column]).astype("Int64" if column == "label" else "float64")
@@ -58,8 +67,10 @@ def with_human_labels(outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:
 
     `human_label` (Int8) is a class, `human_<question>` (float64) 1 or 0; both are missing for an answer without a
     label. `human_label_of` (str) says which answers the file's rows are of, such as `retriever=bm25`. Rows of the file
-    for another retriever, budget, LLM or whatever else its columns name are left aside. Raises DataError for a qid that
-    the dataset does not have.
+    for another retriever, budget, LLM or whatever else its columns name are left aside, those of another answer, too.
+    DRAWN_WITH (float64) is the probability of an answer to have a label: that of the file, times the share of the job's
+    rows there that have one. Raises DataError for a qid that the dataset does not have, and where the file has answers
+    to a topic of the job, but not the job's.
     """
     labels = read_human_labels(path)
     which = {column: outcomes[column].iloc[0] for column in _WHICH if column in labels}
@@ -68,6 +79,12 @@ def with_human_labels(outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:
     unknown = labels.loc[~labels["qid"].isin(outcomes["qid"]), "qid"]
     if len(unknown):
         raise DataError(f"{path}: qid {unknown.iloc[0]!r} is no topic of the dataset")
+    named = ", ".join(f"{column}={value}" for column, value in which.items())
+    if "answer" in labels:
+        labels = _of_the_answers(labels, outcomes, path)
+    if "probability" in labels:
+        labels = labels.assign(probability=labels["probability"] * labels["label"].notna().mean())
+        labels = labels[labels["label"].notna()]
     given = labels.set_index("qid")
     for question in QUESTIONS:
         if question in given:
@@ -75,8 +92,32 @@ def with_human_labels(outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:
             outcomes = outcomes.assign(**{labelled_as(question): said})
     if "label" not in given:
         return outcomes
-    named = ", ".join(f"{column}={value}" for column, value in which.items())
-    return outcomes.assign(human_label=outcomes["qid"].map(given["label"]).astype("Int8"), **{LABEL_OF: named})
+    if "probability" in given:
+        outcomes = outcomes.assign(**{DRAWN_WITH: outcomes["qid"].map(given["probability"]).astype("float64")})
+    whose = named + outcomes["answer"].map(_words_digest) if "answer" in given else named
+    return outcomes.assign(human_label=outcomes["qid"].map(given["label"]).astype("Int8"), **{LABEL_OF: whose})
+
+
+def words_of(answer: object) -> str:
+    """The text of an answer by which two are the same: spreadsheets change line ends."""
+    return " ".join(answer.split()) if isinstance(answer, str) else ""
+
+
+def _words_digest(answer: object) -> str:
+    return ", answer " + hashlib.sha256(words_of(answer).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def _of_the_answers(labels: pd.DataFrame, outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The rows of the file that hold the job's answers, one a topic."""
+    own = outcomes.set_index("qid")["answer"].map(words_of)
+    same = labels["answer"].map(words_of) == labels["qid"].map(own)
+    other = ~labels["qid"].isin(labels.loc[same, "qid"]) & labels["qid"].map(own).ne("")
+    if other.any():
+        raise DataError(
+            f"{path}: qid {labels.loc[other, 'qid'].iloc[0]!r} has another answer in this job than those of the file "
+            f"({int(other.sum())} of {len(labels)} rows): give labels of the job's own answers (ragauge labels)"
+        )
+    return labels[same].drop_duplicates("qid")
 
 
 def read_texts(file: Path) -> pd.DataFrame:

@@ -25,7 +25,8 @@ class Powered:
 
     `lam` is the mean lambda of the judged topics, `classical` the estimate of lambda = 0. `spread` is the
     variance of one topic's value. `n` is how many topics drawn uniformly have the strata's weights (Kish),
-    `df` the degrees of freedom of the variances. For clusters both are fewer (`powered_means`).
+    `df` the degrees of freedom of the variances. For clusters both are fewer (`powered_means`). `parts` are those of
+    `weighted_means`.
     """
 
     estimate: np.ndarray
@@ -36,6 +37,7 @@ class Powered:
     spread: np.ndarray
     n: float
     df: float
+    parts: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -131,9 +133,7 @@ def powered_means(
     n = float(1 / sum(part.weight**2 / len(part.y) for part in parts))
     df: float = max(sum(len(part.y) - 1 for part in parts), 1)
     if clusters is not None and not fixed:
-        of_judged = np.unique(clusters[judged], return_counts=True)[1].astype(float)
-        n /= np.sqrt(of_judged.mean())
-        df = min(df, max(of_judged.sum() ** 2 / (of_judged**2).sum() - 1, 1.0))
+        n, df = _of_clusters(n, df, clusters[judged])
         variance, classical_variance = (
             cluster_variance(_added(parts, of, judged, stratum, mean), clusters)
             for of, mean in ((lams, estimate), ([np.zeros_like(lam) for lam in lams], classical))
@@ -150,6 +150,66 @@ def powered_means(
         n,
         df,
     )
+
+
+def _of_clusters(n: float, df: float, clusters: np.ndarray) -> tuple[float, float]:
+    """`n` and `df` of `Powered` where the judged topics are in these clusters."""
+    sizes = np.unique(clusters, return_counts=True)[1].astype(float)
+    return n / np.sqrt(sizes.mean()), min(df, max(sizes.sum() ** 2 / (sizes**2).sum() - 1, 1.0))
+
+
+def weighted_means(
+    values: np.ndarray, predicted: np.ndarray, judged: np.ndarray, probability: np.ndarray, together: int = 0,
+    clusters: np.ndarray | None = None,
+) -> Powered:  # fmt: skip
+    """`powered_means` for the population, of a sample of fixed size drawn with unequal `probability` [topics].
+
+    The estimate is the mean of `_weighted_parts`, the classical one that of the judged values by 1 / probability.
+    """
+    n_topics, n = len(judged), int(judged.sum())
+    parts, lam = _weighted_parts(values, predicted, judged, probability, together)
+    y, weight = values[judged], 1 / probability[judged][:, None]
+    weight = weight / weight.sum()
+    classical, alone = (weight * y).sum(axis=0), np.zeros_like(parts)
+    alone[judged] = weight * (y - classical)
+    variance, classical_variance = (
+        cluster_variance(added, clusters) * n / (n - 1) for added in ((parts - parts.mean(axis=0)) / n_topics, alone)
+    )
+    spread, df = (weight * (y - classical) ** 2).sum(axis=0), float(n - 1)
+    stands_for = float(np.sqrt(n / (weight**2).sum()))  # 1 / its square is a judged topic's mean squared weight
+    if clusters is not None:
+        stands_for, df = _of_clusters(stands_for, df, clusters[judged])
+    return Powered(parts.mean(axis=0), variance, lam, classical, classical_variance, spread, stands_for, df, parts)
+
+
+def _weighted_parts(
+    values: np.ndarray, predicted: np.ndarray, judged: np.ndarray, probability: np.ndarray, together: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """float64 [topics, columns] whose mean is the estimate of `weighted_means`, and lambda [columns].
+
+    Active inference (Zrnic & Candes 2024, arXiv:2403.03208): m + (y - m) / pi, the second part where judged; m is the
+    prediction, shrunk by 1 - lambda to its mean, so that shares add up to 1. As the sample has a fixed size, its error
+    is that of (y - m) / pi less the mean of these weighted by 1 - pi (Hajek 1964). Lambda, for a judged topic from the
+    others, has the least sum of its squares weighted by 1 - pi. DataError for fewer than two judged topics.
+    """
+    n_topics, n, pi = len(judged), int(judged.sum()), probability[judged][:, None]
+    if n < 2:
+        raise DataError(f"{n} of {n_topics} topics are judged; it takes at least 2")
+    spare = 1 - pi
+
+    def level(x: np.ndarray) -> np.ndarray:
+        return np.asarray((spare * x / pi).sum(axis=0) / max(spare.sum(), 1e-12))
+
+    middle = predicted.mean(axis=0)
+    apart, y = predicted - middle, values[judged] - middle
+    of_y, of_f = y / pi - level(y), apart[judged] / pi - level(apart[judged])
+    up, down = (x.sum(axis=0) - x for x in (spare * of_y * of_f, spare * of_f**2))
+    if together:
+        up, down = (np.broadcast_to(x[:, :together].sum(axis=1, keepdims=True), x.shape) for x in (up, down))
+    lam = np.clip(np.divide(up, down, out=np.zeros_like(y), where=down > 1e-15), 0, 1)
+    parts, error = middle + lam.mean(axis=0) * apart, y - lam * apart[judged]
+    parts[judged] = middle + lam * apart[judged] + error / pi - level(error)
+    return parts + level(error) * n / n_topics, lam.mean(axis=0)
 
 
 def _added(

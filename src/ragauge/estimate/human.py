@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.frames import LABEL_OF
+from ragauge.contract.frames import DRAWN_WITH, LABEL_OF
 from ragauge.estimate import Agreement, asked, judge_agreement, ppi_shares
-from ragauge.estimate._powered import powered_means
-from ragauge.estimate.intervals import LEVEL, Estimate
+from ragauge.estimate._powered import Powered, difference_test, powered_means, weighted_means
+from ragauge.estimate.intervals import LEVEL, Estimate, cluster_variance
 from ragauge.estimate.outcomes import (
     check_outcomes,
     class_indicators,
@@ -46,25 +46,31 @@ def human_shares(outcomes: pd.DataFrame) -> pd.DataFrame | None:
     """Class shares of all topics as people would judge them (see `ppi_shares`), from the labels of a few.
 
     The judge's verdict on every topic is the prediction (of a topic without one: the shares of the others).
-    Labelled topics stand for the others by the strata of `strata_of_labels`. None with fewer than two of
-    them, and where the judge saw a sample only. Raises DataError where the labelled topics are no sample that
-    all topics can be estimated from.
+    Labelled topics stand for the others by the strata of `strata_of_labels`, or by the probabilities that they were
+    drawn with (DRAWN_WITH). None with fewer than two of them, and where the judge saw a sample only. Raises DataError
+    where the labelled topics are no sample that all topics can be estimated from.
     """
     outcomes = with_classes(outcomes)
     labelled = outcomes["human_label"].notna()
     if len(asked(outcomes)) < len(outcomes) or outcomes.loc[labelled, "qid"].nunique() < 2:
         return None
     verdict = labels_of(outcomes)
-    scores = outcomes["ir_score"].to_numpy(dtype=float, na_value=np.nan)
-    stratum = strata_of_labels(labelled.to_numpy(), verdict, np.nan_to_num(scores, nan=-1.0))
     said = class_indicators(verdict)
     if (verdict > 0).any():
         said[verdict == 0] = said[verdict > 0].mean(axis=0)
     verdicts = dict(zip(PROBABILITY_COLUMNS, said.T, strict=True))
-    frame = outcomes[["qid", *cluster_columns(outcomes)]].assign(
-        label=outcomes["human_label"], judged=labelled, stratum=stratum
-    )
+    frame = outcomes[["qid", *cluster_columns(outcomes)]].assign(label=outcomes["human_label"], judged=labelled)
+    if has_probabilities(outcomes):
+        frame["probability"] = outcomes[DRAWN_WITH]
+    else:
+        scores = outcomes["ir_score"].to_numpy(dtype=float, na_value=np.nan)
+        frame["stratum"] = strata_of_labels(labelled.to_numpy(), verdict, np.nan_to_num(scores, nan=-1.0))
     return ppi_shares(frame.assign(**verdicts), unseen=_UNSEEN)
+
+
+def has_probabilities(outcomes: pd.DataFrame) -> bool:
+    """Whether the labelled answers were drawn with known probabilities."""
+    return DRAWN_WITH in outcomes and bool(outcomes[DRAWN_WITH].notna().any())
 
 
 def strata_of_labels(labelled: np.ndarray, verdict: np.ndarray, scores: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -135,8 +141,10 @@ def human_pairs(frame: pd.DataFrame, group: str = "system", level: float = LEVEL
     `hallucination`. judge_difference: that of the verdicts of a less b over the topics of both. difference: the same
     corrected by the labels of people (`powered_difference` with the verdicts' difference for a prediction), with its t
     interval and t test. p_holm: Holm's correction over all pairs of the measure. n: the topics labelled for both. NaN
-    where fewer than two are, or where `strata_of_labels` refuses them. None where no pair has two, and where the judge
-    saw a sample only. Raises DataError where the file of labels does not tell the answers of two systems apart.
+    where fewer than two are, or where `strata_of_labels` refuses them. With DRAWN_WITH it is the difference of the two
+    groups' own estimates (`weighted_means`), and n their smaller number of labels. None where no pair has two, and
+    where the judge saw a sample only. Raises DataError where the file of labels does not tell the answers of two
+    systems apart.
     """
     check_outcomes(frame, ("ir_score",), ("qid", group), may_lack=("ir_score",))
     frame = with_classes(frame)
@@ -144,12 +152,16 @@ def human_pairs(frame: pd.DataFrame, group: str = "system", level: float = LEVEL
         return None
     people = frame["human_label"].astype("Int64").fillna(0).to_numpy(dtype=np.int64)
     flat = frame[["qid", group]].assign(ir_score=frame["ir_score"].fillna(-1.0), given=(people > 0).astype(float))
+    weighted = has_probabilities(frame)
+    if weighted:
+        flat = flat.assign(given=flat["given"] * frame[DRAWN_WITH].notna(), probability=frame[DRAWN_WITH])
     names = ("correct", "hallucination")
     for side, labels in (("people", people), ("judge", labels_of(frame))):
         flat = flat.assign(**{f"{side}_{name}": values for name, values in of_class(labels).items()})
     table = {c: flat.pivot(index="qid", columns=group, values=c) for c in flat.columns.drop(["qid", group])}
     couples = list(combinations(table["given"].columns, 2))
-    if not any((table["given"][a] * table["given"][b]).sum() >= 2 for a, b in couples):
+    x = table["given"].fillna(0)
+    if not any((min(x[a].sum(), x[b].sum()) if weighted else (x[a] * x[b]).sum()) >= 2 for a, b in couples):
         return None
     _refuse_labels_of_topics(frame, group)
     parts, clusters = [], clusters_by_topic(frame, table["given"].index)
@@ -172,20 +184,42 @@ def _human_pair(
     """A row of `human_pairs`."""
     common = (table["given"][a].notna() & table["given"][b].notna()).to_numpy()
     of = {c: (x[a].to_numpy()[common], x[b].to_numpy()[common]) for c, x in table.items()}
-    both = (of["given"][0] > 0) & (of["given"][1] > 0)
+    given = [side > 0 for side in of["given"]]
+    both, within = given[0] & given[1], None if clusters is None else clusters[common]
     people, judge = (of[f"{side}_{name}"][0] - of[f"{side}_{name}"][1] for side in ("people", "judge"))
-    row: dict[str, object] = {"a": a, "b": b, "measure": name, "n": int(both.sum())}
+    weighted = "probability" in of
+    n = min(side.sum() for side in given) if weighted else both.sum()
+    row: dict[str, object] = {"a": a, "b": b, "measure": name, "n": int(n)}
     row["judge_difference"] = float(judge.mean()) if len(judge) else float("nan")
     nothing = dict.fromkeys(("difference", "lo", "hi", "p"), float("nan"))
-    if both.sum() < 2:
+    if n < 2:
         return row | nothing
+    if weighted:
+        columns = (of[f"people_{name}"], of[f"judge_{name}"], given, of["probability"])
+        sides = [
+            weighted_means(y[:, None], f[:, None], drawn, probability, 0, within)
+            for y, f, drawn, probability in zip(*columns, strict=True)
+        ]
+        return row | _difference_of(sides, int(n), within, level)
     pattern = (2 * of[f"judge_{name}"][0] + of[f"judge_{name}"][1]).astype(int)
     try:
         strata = strata_of_labels(both, pattern, (of["ir_score"][0] + of["ir_score"][1]) / 2)
     except DataError:
         return row | nothing
-    found, p = powered_difference(people, judge, both, strata, None if clusters is None else clusters[common], level)
+    found, p = powered_difference(people, judge, both, strata, within, level)
     return row | {"difference": found.value, "lo": found.lo, "hi": found.hi, "p": p}
+
+
+def _difference_of(sides: Sequence[Powered], n: int, clusters: np.ndarray | None, level: float) -> dict[str, float]:
+    """Difference, limits and p of two `weighted_means` over the same topics."""
+    first, second = (np.asarray(side.parts) for side in sides)
+    apart = first - second
+    estimate = apart.mean(axis=0)
+    variance = cluster_variance((apart - estimate) / len(apart), clusters) * n / (n - 1)
+    kish, df = (min(getattr(side, name) for side in sides) for name in ("n", "df"))
+    lo, hi, p = difference_test(replace(sides[0], estimate=estimate, variance=variance, n=kish, df=df), level)
+    value = float(np.clip(estimate[0], -1, 1))
+    return {"difference": value, "lo": min(float(lo[0]), value), "hi": max(float(hi[0]), value), "p": float(p[0])}
 
 
 def _refuse_labels_of_topics(frame: pd.DataFrame, group: str) -> None:

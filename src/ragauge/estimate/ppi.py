@@ -15,7 +15,7 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS
-from ragauge.estimate._powered import powered_means
+from ragauge.estimate._powered import powered_means, weighted_means
 from ragauge.estimate.intervals import LEVEL
 from ragauge.estimate.outcomes import (
     CLASSES,
@@ -102,7 +102,8 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     """Class shares of all topics from the few that were judged, beside the classical estimates.
 
     `frame` has `qid`, `label`, `judged` (bool, the same for all rows of a topic), and `p1`..`p5` from a predictor that
-    did not see the topic. It has `stratum` where the topics were drawn by strata. Rows of one topic are averaged.
+    did not see the topic. It has `stratum` where the topics were drawn by strata, `probability` where each judged topic
+    was drawn with its own (`weighted_means`, for the population alone). Rows of one topic are averaged.
     Returns a row per share, named as in `class_shares`: [share, estimate, lo, hi, effective_n, lam, classical,
     classical_lo, classical_hi, n_judged, n_topics]. The five classes and `judge_share_missing` add up to 1.
     effective_n: how many topics, drawn uniformly and judged, give that standard error classically. A missing verdict of
@@ -128,7 +129,11 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     if CLUSTER in frame:
         clusters = _of_topic(frame.assign(**{CLUSTER: topic_codes(frame[CLUSTER])[0]}), CLUSTER, topics, n_topics)
     fixed = of_these_topics(frame) and not judged.all()
-    found = powered_means(y, f, judged, stratum, _APART, clusters, fixed)
+    if "probability" in frame:
+        drawn_with = _of_topic(frame.fillna({"probability": 0.0}), "probability", topics, n_topics)
+        found = weighted_means(y, f, judged, drawn_with, _APART, clusters)
+    else:
+        found = powered_means(y, f, judged, stratum, _APART, clusters, fixed)
     estimate, kept, corrected = _add_up(found.estimate, found.classical, found.variance)
     widened = found.variance + unseen / found.n**2
     variance = np.where(corrected, widened, found.classical_variance)

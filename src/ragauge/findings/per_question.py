@@ -13,7 +13,7 @@ from ragauge import track
 from ragauge.contract.answer_measures import NOT_SAMPLED, besides_rankings
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Found, Founds, JobFinding
-from ragauge.contract.frames import JUDGE_CLASSES, LABEL_OF, rows_where
+from ragauge.contract.frames import DRAWN_WITH, JUDGE_CLASSES, LABEL_OF, rows_where
 from ragauge.contract.jobs import Job
 from ragauge.contract.protocols import Monitored
 from ragauge.datasets.labels import with_human_labels
@@ -32,8 +32,8 @@ _TABLE_CHUNKS = 10
 _QUERY_CHARS = 300  # of each text that was searched for
 # Of the per-question table, where a rewriter or llm.cite was chosen, a sample judged, or people gave labels.
 _IF_THERE = (
-    "unanswerable", "queries", "cited_answer", "human_label", LABEL_OF, "judged", "stratum", CLUSTER, SHARED,
-    *PROBABILITY_COLUMNS, "earlier_label", "prompts_are", TARGET,
+    "unanswerable", "queries", "cited_answer", "human_label", LABEL_OF, DRAWN_WITH, "judged", "stratum", CLUSTER,
+    SHARED, *PROBABILITY_COLUMNS, "earlier_label", "prompts_are", TARGET,
     "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
 )  # fmt: skip
 

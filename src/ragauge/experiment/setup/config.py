@@ -141,6 +141,7 @@ class Config:
     foresight: Foreseen = field(default_factory=Foreseen)
     report: Reported = field(default_factory=Reported)
     human_labels: str | None = None
+    human_labels_from: str | None = None
     sample_target: str = "population"
     predictor: str | None = None
     predictor_mismatch: str = "refuse"

@@ -13,6 +13,7 @@ import pandas as pd
 
 from ragauge.contract.checks import require_count, require_fraction
 from ragauge.contract.errors import DataError
+from ragauge.estimate.human import has_probabilities
 from ragauge.estimate.intervals import LEVEL, cluster_variance, wilson_interval
 from ragauge.estimate.outcomes import RIGHT, asked, clusters_by_topic, labels_of
 from ragauge.estimate.ppi import cross_fit
@@ -145,7 +146,7 @@ def plan_labels(
         total = n_topics or len(part)
         right = (labels_of(seen) == RIGHT).astype(float)
         cases: list[tuple[str, np.ndarray, np.ndarray | None]] = [("alone", right, None)]
-        if "human_label" in seen and seen["human_label"].notna().sum() > 1:
+        if "human_label" in seen and seen["human_label"].notna().sum() > 1 and not has_probabilities(seen):
             people = seen["human_label"].notna().to_numpy()
             cases.append(("judge", (seen.loc[people, "human_label"] == RIGHT).to_numpy(dtype=float), right[people]))
         predicted = _predicted(part, estimate or {}, seed)

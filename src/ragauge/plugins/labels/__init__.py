@@ -1,0 +1,1 @@
+"""`ragauge labels`: which answers people should label; and shares by labels of another period (Rogan-Gladen)."""

@@ -1,0 +1,43 @@
+"""The drawn answers in MLflow's review queue, and people's labels back from there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mlflow
+import pandas as pd
+import pytest
+from mlflow.entities import AssessmentSource
+from mlflow.genai import review_queues
+
+from ragauge.contract.errors import DataError
+from ragauge.plugins.labels.queue import in_queue
+from ragauge.track import answer_digest, connect
+
+pytestmark = pytest.mark.slow
+
+
+def test_answers_go_into_a_queue_and_their_labels_come_back(tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    client = connect(uri)
+    experiment = client.create_experiment("towers", artifact_location=str(tmp_path / "artifacts"))
+    mlflow.set_tracking_uri(uri)
+    mlflow.set_experiment(experiment_id=experiment)
+    for qid, answer in (("q1", "324 m"), ("q2", "1889"), ("q3", "iron")):
+        with mlflow.start_span("question"):
+            mlflow.update_current_trace(tags={"ragauge.qid": qid, "ragauge.answer": answer_digest(answer)})
+    mlflow.flush_trace_async_logging()
+    table = pd.DataFrame({"qid": ["q2", "q1"], "answer": ["1889", "324 m"], "label": pd.array([None, 4], dtype="Int8")})
+    assert in_queue(table, "November", uri, "towers")["label"].isna().tolist() == [True, False]
+    [queue] = review_queues.list_review_queues(experiment_id=experiment)
+    items = review_queues.list_review_queue_items(queue.queue_id)
+    assert (queue.name, len(items)) == ("November", 2)
+    person = AssessmentSource(source_type="HUMAN", source_id="ann")
+    for item in items:
+        mlflow.log_feedback(trace_id=item.item_id, name="label", value="right", source=person)
+    # The same queue again, with one answer more.
+    more = pd.concat([table, pd.DataFrame({"qid": ["q3"], "answer": ["iron"]})], ignore_index=True)
+    assert in_queue(more, "November", uri, "towers")["label"].tolist() == [5, 5, pd.NA]
+    assert len(review_queues.list_review_queue_items(queue.queue_id)) == 3
+    with pytest.raises(DataError, match=r"1 of 2 answers have no trace in 'towers' \(the first: qid 'q1'\)"):
+        in_queue(table.assign(answer=["1889", "330 m"]), "November", uri, "towers")

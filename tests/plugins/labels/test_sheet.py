@@ -1,0 +1,152 @@
+"""`ragauge labels` from a sweep's folder to estimates, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragauge.contract.errors import DataError
+from ragauge.datasets.labels import with_human_labels
+from ragauge.estimate.human import human_pairs, human_shares
+from ragauge.plugins.labels.command import main
+from ragauge.plugins.labels.design import draw, inclusion
+
+SYSTEMS = ("bm25", "sim")
+TOPICS = 60
+
+
+def write_sweep(folder: Path, judged: bool = True) -> Path:
+    """A sweep's folder as its jobs leave it: of every third topic both systems give the same answer."""
+    rng = np.random.default_rng(7)
+    hard = rng.random(TOPICS)
+    for number, system in enumerate(SYSTEMS):
+        score = np.clip(hard + rng.normal(0, 0.2, TOPICS), 0, 1)
+        label = np.where(rng.random(TOPICS) < score, 5, 4)
+        job = folder / str(number)
+        job.mkdir(parents=True)
+        frame = pd.DataFrame(
+            {
+                "qid": [f"q{i}" for i in range(TOPICS)], "n_tokens": 100, "ir_score": score, "query": "which?",
+                "answer": [f"answer {i},\n{system if i % 3 else 'both'}" for i in range(TOPICS)], "label": label,
+                "answer_reference": "that", "retriever": system,
+            }
+        )  # fmt: skip
+        frame.astype({"label": "Int8"}).assign(
+            label=pd.array(label if judged else [None] * TOPICS, dtype="Int8")
+        ).to_parquet(job / "outcomes.parquet", index=False)
+        record = {
+            "status": "FINISHED", "number": number, "sweep_id": "s", "name": system, "n_tokens": 100,
+            "overrides": [f"retriever={system}"], "experiment": "towers", "seed": 0, "bootstrap": 20,
+            "estimate": {"features": ["ir_score"], "spline": False, "calibrate": False},
+            "choices": {"dataset": "made", "retriever": system}, "dataset_digest": "made", "metrics": {},
+            "measured_by": {"measure": "m", "tokenizer": "t", "judge": "j"},
+        }  # fmt: skip
+        (job / "job.json").write_text(json.dumps(record))
+    return folder
+
+
+def outcomes(folder: Path, number: int) -> pd.DataFrame:
+    return pd.read_parquet(folder / str(number) / "outcomes.parquet")
+
+
+def test_from_a_sweep_to_estimates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, sheet = write_sweep(tmp_path / "sweep"), tmp_path / "labels.csv"
+    assert main([str(folder), "--budget", "40", "--out", str(sheet)]) == 0
+    assert "40 of 120 answers of 2 system(s), 0 with a label" in capsys.readouterr().out
+    rows = pd.read_csv(sheet, dtype={"label": "Int8"})
+    assert rows.groupby("system").size().tolist() == [20, 20]
+    # People agree with the judge but on q-numbers that end in 7; the last two answers are left empty.
+    said = rows["judge_class"].where(~rows["qid"].str.endswith("7"), 9 - rows["judge_class"])
+    rows.assign(label=said.astype("Int8").where(rows.index < 38)).to_csv(sheet, index=False)
+    # A larger budget keeps what was drawn and labelled.
+    assert main([str(folder), "--budget", "60", "--out", str(sheet)]) == 0
+    more = pd.read_csv(sheet, dtype={"label": "Int8"})
+    assert len(more) == 60
+    assert set(zip(rows["qid"], rows["system"], strict=True)) <= set(zip(more["qid"], more["system"], strict=True))
+    assert more["label"].notna().sum() == 38
+    more.assign(label=said.iloc[0]).to_csv(sheet, index=False)
+    parts = [with_human_labels(outcomes(folder, k), sheet).assign(system=SYSTEMS[k]) for k in (0, 1)]
+    drawn = [part["human_probability"] for part in parts]
+    assert [part["human_label"].notna().sum() for part in parts] == [30, 30]
+    assert [round(float((1 / p).sum())) for p in drawn] == pytest.approx([TOPICS, TOPICS], abs=12)
+    shares = human_shares(parts[0])
+    assert shares is not None
+    assert shares["estimate"].iloc[:6].sum() == pytest.approx(1)
+    pairs = human_pairs(pd.concat(parts, ignore_index=True))
+    assert pairs is not None
+    assert pairs["n"].tolist() == [30, 30]
+    assert (pairs["lo"] <= pairs["difference"]).all()
+
+
+def test_labels_of_other_answers_and_probabilities_out_of_range_are_refused(tmp_path: Path) -> None:
+    folder, sheet = write_sweep(tmp_path / "sweep"), tmp_path / "labels.csv"
+    assert main([str(folder), "--budget", "10", "--out", str(sheet)]) == 0
+    rows, job = pd.read_csv(sheet).assign(label=5), outcomes(folder, 0)
+    rows.assign(probability=0).to_csv(sheet, index=False)
+    with pytest.raises(
+        DataError, match=r"labels.csv, line 2 \(qid=.*\): probability is '0', not above 0 and at most 1"
+    ):
+        with_human_labels(job, sheet)
+    rows.assign(label=6).to_csv(sheet, index=False)
+    with pytest.raises(DataError, match=r"label is '6', not a judge class 1\.\.5"):
+        with_human_labels(job, sheet)
+    rows.assign(answer="something else").to_csv(sheet, index=False)
+    with pytest.raises(DataError, match=r"has another answer in this job than those of the file \(5 of 5 rows\)"):
+        with_human_labels(job, sheet)
+    rows.assign(qid="q99").iloc[:1].to_csv(sheet, index=False)
+    with pytest.raises(DataError, match="qid 'q99' is no topic of the dataset"):
+        with_human_labels(outcomes(folder, SYSTEMS.index(rows["system"].iloc[0])), sheet)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--budget", "500"], "budget=500: there are 120 answers"),
+        (["--budget", "3"], "budget=3: allowed are integers from 4"),
+        (["--uniform", "0.1"], "uniform=0.1: allowed are 0.2 to 1"),
+        (["--earlier", "gone.csv"], "no file gone.csv"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([str(write_sweep(tmp_path / "sweep")), "--out", str(tmp_path / "labels.csv"), *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_sheet_drawn_otherwise_and_runs_without_verdicts_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, sheet = write_sweep(tmp_path / "sweep"), tmp_path / "labels.csv"
+    assert main([str(folder), "--budget", "10", "--out", str(sheet)]) == 0
+    assert main([str(folder), "--budget", "12", "--out", str(sheet), "--seed", "1"]) == 2
+    assert main([str(folder), "--budget", "8", "--out", str(sheet)]) == 2
+    assert main([str(write_sweep(tmp_path / "silent", judged=False)), "--out", str(tmp_path / "none.csv")]) == 2
+    other, fewer, silent = capsys.readouterr().err.splitlines()
+    assert "was drawn from other runs, verdicts, earlier labels or --seed" in other
+    assert "has 10 answers: a larger budget draws more" in fewer
+    assert "bm25: no answer has a verdict" in silent
+
+
+def test_probabilities_of_being_drawn_by_hand_and_by_drawing() -> None:
+    # Of two topics the first is drawn where u1 / 0.25 < u2 / 0.75: with probability 1/6.
+    assert inclusion(np.array([0.25, 0.75]), 1) == pytest.approx([1 / 6, 5 / 6], abs=0.02)
+    rng = np.random.default_rng(0)
+    size = rng.gamma(0.7, size=50) + 0.1
+    size /= size.sum()
+    ranks = rng.random((4000, 50)) / size
+    drawn = (ranks <= np.partition(ranks, 14, axis=1)[:, 14:15]).mean(axis=0)
+    assert inclusion(size, 15) == pytest.approx(drawn, abs=0.04)
+
+
+def test_draws_of_one_seed_nest_and_equal_sizes_draw_equal_topics() -> None:
+    sizes = pd.Series(np.linspace(1, 3, 40), [f"q{i}" for i in range(40)])
+    few, more = draw(sizes, 5), draw(sizes, 12)
+    assert set(few.index[few["place"] < 5]) <= set(more.index[more["place"] < 12])
+    assert few["probability"].sum() == pytest.approx(5)
+    assert draw(sizes, 5, seed=1)["place"].tolist() != few["place"].tolist()
+    assert draw(sizes * 7, 5)["place"].tolist() == few["place"].tolist()
