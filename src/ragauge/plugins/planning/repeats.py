@@ -35,8 +35,8 @@ def variance_of_mean(parts: Sequence[float], n: float, r: float, k: float) -> fl
 def best_design(parts: Sequence[float], prices: Prices) -> tuple[float, float]:
     """(r, k): answers to a topic, and verdicts on an answer, with the least variance for the money, each at least 1.
 
-    k = sqrt(judge / answer * price of an answer / price of a verdict), and with the price of an answer and its k
-    verdicts, r = sqrt((answer + judge / k) / topic * price of a topic / that price) (Cochran 1977, sections 10.6 and
+    k = sqrt(judge / answer * price of an answer / price of a verdict). An answer with its k verdicts has a price, and
+    r = sqrt((answer + judge / k) / topic * price of a topic / that price) (Cochran 1977, sections 10.6 and
     10.8). A part below 0 counts as 0. inf where more is always better: no variance of the stage above.
     """
     topic, answer, judge = (max(part, 0.0) for part in parts)
@@ -56,8 +56,8 @@ def _root(above: float, below: float) -> float:
 def gains(parts: Sequence[float], prices: Prices, n: float, r: float, k: float) -> dict[str, float]:
     """How fast the squared standard error falls per US dollar, by what is bought: topic, answer, judge.
 
-    These are derivatives of `variance_of_mean` by n, r and k over the price of one more of each: of a topic with all
-    its answers, of an answer to all topics, and of a verdict on all answers. inf where it costs nothing and helps.
+    These are derivatives of `variance_of_mean` by n, r and k, each over the price of one more: a topic with all its
+    answers, an answer to all topics, or a verdict on all answers. inf where it costs nothing and helps.
     """
     topic, answer, judge = (max(part, 0.0) for part in parts)
     each = prices.answer + k * prices.verdict
@@ -74,8 +74,8 @@ def plan_repeats(sweep: Jobs, topic_price: float) -> pd.DataFrame:
     best_r, best_k, price_answer, price_verdict, buys].
 
     Variances are of right answers; error is the standard error of their share; prices are in US dollars. best_r,
-    best_k: the answers and verdicts of the design with the least variance for the money. buys: what lowers the variance
-    most for the next dollar, "" where neither a price nor `topic_price` is above 0.
+    best_k: the answers and verdicts of the design with the least variance for the money. buys: the purchase that lowers
+    the variance most for the next dollar, "" where neither a price nor `topic_price` is above 0.
     """
     rows = []
     for record, system in zip(sweep.records, sweep.systems, strict=True):
@@ -96,7 +96,7 @@ def plan_repeats(sweep: Jobs, topic_price: float) -> pd.DataFrame:
 
 
 def lines_of_repeats(planned: pd.DataFrame, topic_price: float) -> list[str]:
-    """What the next dollar buys, a line per system; none without repeats."""
+    """A line per system on the best use of the next dollar; none without repeats."""
     if planned.empty:
         return []
     lines = [f"\nThe next dollar (a topic costs {topic_price:g} USD beside its answers; --topic-price)"]

@@ -1,1 +1,1 @@
-"""`llm.repeat`, `judge.per_answer`: what varies between topics, answers and verdicts, and how stable answers are."""
+"""`llm.repeat`, `judge.per_answer`: the variance between topics, answers and verdicts, and the stability of answers."""

@@ -22,7 +22,7 @@ PARTS = ("topic", "answer", "judge")
 
 @dataclass(frozen=True)
 class Moments:
-    """What a topic adds to the components, float64 [topics] each; NaN where it cannot be estimated.
+    """Terms of each topic in the components, float64 [topics] each; NaN where they cannot be estimated.
 
     mean: over its answers and verdicts. answer, judge: unbiased for the variance between its answers, and between
     verdicts on one of them. within: unbiased for the variance that the topic's mean has by both.
@@ -55,9 +55,9 @@ class Components:
 
 
 def moments(values: np.ndarray, texts: np.ndarray) -> Moments:
-    """What each topic adds, from values [topics, r, k] and texts [topics, r]: equal numbers for equal answers.
+    """Terms of each topic, from values [topics, r, k] and texts [topics, r]: equal numbers for equal answers.
 
-    For the mean of the k verdicts on answer s, with sample variance v_s between them and c_s equal answers:
+    mean_s is the mean of the k verdicts on answer s, v_s their sample variance, c_s the number of answers equal to s:
     answer = var_s(mean_s) - sum_s v_s (r - c_s) / (k r (r - 1)), judge = mean_s v_s, and
     within = answer / r + sum_s v_s c_s / (r^2 k). With k = 1 the v_s are unknown and taken for 0.
     """

@@ -20,7 +20,7 @@ _PARTS = ("topic", "answer", "judge")
 
 
 class RepeatsFound(JobFinding):
-    """What varies between topics, answers and verdicts of a job, and how stable its answers are."""
+    """The variance between topics, answers and verdicts of a job, and the stability of its answers."""
 
     name = "answer_repeats"
     after = "verdicts"
@@ -70,7 +70,7 @@ class RepeatsFound(JobFinding):
         )
 
     def show(self, job: Job, value: Stability | None, found: Founds) -> Shown:
-        """What the repeats say, and where all answers are equal."""
+        """Right once and always, the parts of the variance, and a line if all answers are equal."""
         if value is None:
             return Shown()
         lines = []
@@ -148,8 +148,8 @@ class RepeatsOfSystems(Finding):
             for row in rows
         ]
         of_variance = Text(
-            "The variance of one verdict of right or not, between topics, between answers to a topic, and between "
-            "verdicts on an answer; then the share of each in the squared standard error of their share. "
+            "The variance of a verdict of right or not, between topics, answers to a topic, and verdicts on an answer. "
+            "Then the share of each in the squared standard error of the share of right answers. "
             "A variance below 0 says that none of its kind is seen. With one verdict on each answer, the judge's error "
             "is a part of the answers'.",
             "small",
