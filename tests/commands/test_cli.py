@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import processes
 from ragauge.commands import cli
 from ragauge.contract import __version__
 
@@ -50,7 +51,7 @@ def test_without_an_argument_nothing_starts_and_the_version_is_its_own(tmp_path,
     ],
 )
 def test_config_errors_end_with_2_before_any_work(arguments, message, tmp_path) -> None:
-    done = run(*arguments, cwd=tmp_path)
+    done = processes.run(tmp_path, *arguments)
     assert done.returncode == 2, done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
