@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 
 import simulations.clusters as sim
+import simulations.more_clusters as more
 from known_truth.rows import SEED, Row, percent
 
 _INTERVALS = {**sim.INTERVALS, **sim.REFITS}
@@ -55,8 +56,6 @@ _BEFORE: dict[str, str] = {
     "share as people would judge (PPI)": "72.5 to 100.0 %; without correlation 95.0 to 100.0 %",
     "mean over slices that share documents": "62.5 to 80.0 %; without correlation 90.0 to 97.5 %",
     "AUC of a measure": "83.3 to 88.3 %; without correlation 91.7 to 93.3 %",
-    "log loss of the predictor": "80.0 to 92.5 %; without correlation 92.5 to 97.5 %",
-    "Brier score of the predictor": "77.5 to 92.5 %; without correlation 92.5 to 97.5 %",
     "shares of retrievers left out, predicted less judged": "76.7 to 90.8 %; without correlation 91.4 to 95.3 %",
     "mean absolute error of transfer": "87.5 to 97.5 %; without correlation 97.5 to 100.0 %",
     "ablation, right answers": "53.3 to 90.0 %; without correlation 88.3 to 98.3 %",
@@ -84,6 +83,62 @@ def _setting(trials: int) -> str:
     return f"latent correlation {sim.RHO}; {some}; 40 documents of 1 to 30"
 
 
+_BEFORE_OTHER = {  # over topics, of 6 and 12 documents and of 30 to 60
+    "gain of a threshold": ("90.0 to 91.0 %", "85.5 to 94.5 %"),
+    "AUC of the predictor": ("86.7 %", "80.0 to 96.7 %"),
+    "calibration error (ECE) of the predictor": ("100.0 %", "98.3 to 100.0 %"),
+    "calibration slope of the predictor": ("95.0 to 100.0 %", "100.0 %"),
+    "calibration intercept of the predictor": ("100.0 %", "100.0 %"),
+    "Spearman's correlation of score and right answers": ("82.0 to 90.0 %", "83.0 to 96.0 %"),
+    "Kendall's tau of six systems": ("91.0 to 98.0 %", "96.0 to 100.0 %"),
+    "shrunk slices, each with documents of its own": ("80.3 to 90.0 %", "65.8 to 91.5 %"),
+    "shrunk slices that share documents": ("83.8 to 95.8 %", "85.8 to 95.4 %"),
+    "equal slices that share documents, shrunk": ("84.6 to 97.5 %", "83.3 to 97.5 %"),
+    "difference by slice, right answers": ("91.2 to 100.0 %", "89.4 to 100.0 %"),
+    "difference by slice, shrunk": ("90.6 to 100.0 %", "86.9 to 100.0 %"),
+    "change of a step of the funnel, 20 % lose half": ("79.0 to 96.5 %", "66.0 to 91.5 %"),
+    "change of a step of the funnel, 3 % lose half": ("98.5 to 100.0 %", "81.5 to 99.5 %"),
+    "share of a cause of failures": ("79.0 to 91.5 %", "65.5 to 90.0 %"),
+    "share of a cause of failures, judged by strata": ("83.5 to 84.0 %", "78.5 to 89.5 %"),
+    "what noise costs an LLM": ("85.0 %", "70.0 to 95.0 %"),
+    "evidence in several documents less in one": ("96.7 to 98.3 %", "96.7 to 98.3 %"),
+    "share by three prompts of the judge, a sample": ("84.0 to 90.7 %", "72.7 to 94.0 %"),
+    "share by three prompts that differ by 3.4 points": ("90.0 %", "90.7 to 97.3 %"),
+    "scores as far apart as the margin: called equivalent": ("1.0 to 16.7 %", "4.7 to 26.3 %"),
+    "right answers as far apart as the margin: called equivalent": ("0.0 to 1.7 %", "0.7 to 14.3 %"),
+    "five looks, worse by its tolerance: passes": ("8.0 to 17.5 %", "4.5 to 24.5 %"),
+    "five looks, equal systems: called regressed": ("8.5 to 20.0 %", "9.5 to 26.0 %"),
+    "five looks document by document, worse by its tolerance: passes": ("11.5 to 22.0 %", "11.0 to 37.0 %"),
+    "zone, a useless score: its promise is broken": ("7.3 to 9.3 %", "5.3 to 6.0 %"),
+    "zone, a steep score: its promise is broken": ("0.0 to 4.7 %", "0.0 to 9.3 %"),
+}
+
+
+def other(kind: str, trials: int, before: bool = False) -> str:
+    """How often a trial is true over 6 and 12 documents, and over 30 to 60, and of intervals the width beside that over
+    topics; `before`: over topics.
+    """
+    trial, found = {**more.INTERVALS, **more.TESTS}[kind][0], []
+    for sizes in (more.FEW, more.MANY):
+        found.append([sim.measured(trial, one, sim.RHO, trials, SEED) for one in sizes.values()])
+    few, many = (percent(*(float(one[int(before), 0]) for one in of)) for of in found)
+    widths = [float(one[0, 1] / one[1, 1]) for of in found for one in of if one[1, 1] > 0]
+    wide = f"; {min(widths):.2f} to {max(widths):.2f} times as wide" * (kind in more.INTERVALS and not before)
+    return f"6 and 12 documents {few}, 30 to 60 {many}{wide}"
+
+
+def _loss(name: str, trials: int) -> str:
+    """How often a loss is held over 6, 12 and 40 documents."""
+    cells = [*more.FEW.values(), sim.UNEVEN]
+    held = [sim.measured(sim.loss(name), sizes, sim.RHO, trials, SEED)[0, 0] for sizes in cells]
+    return f"{percent(held[0])}, {percent(held[1])}, {percent(held[2])}"
+
+
+def _planned(size: int, difference: float, trials: int) -> str:
+    n, power, alone, of_alone = more.power_of_plan(size, sim.RHO, difference, trials, SEED)
+    return f"{percent(power)} with {n:,} topics (planned as if independent: {percent(of_alone)} with {alone:,})"
+
+
 SECTIONS: dict[str, list[Row]] = {
     "Clusters: topics about the same documents": [
         Row(
@@ -105,5 +160,43 @@ SECTIONS: dict[str, list[Row]] = {
             lambda n: alike(n),
             300,
         )
-    ]
+    ],
+    "Clusters: further intervals, tests, looks and plans": [
+        *(
+            Row(
+                f"clusters: {kind}",
+                "latent correlation 0.3; 6 documents of 5 topics, 12 of 10; 30 of 3, 60 of 5, 40 of 1 to 30",
+                "at least 93 %" if kind in more.INTERVALS else "at most 5.5 %, and the simulation's error",
+                "6 and 12 documents {}, 30 to 60 {}".format(*_BEFORE_OTHER[kind]),
+                lambda n, kind=kind: other(kind, n),  # type: ignore[misc]
+                trials,
+            )
+            for kind, (_, trials) in {**more.INTERVALS, **more.TESTS}.items()
+        ),
+        *(
+            Row(
+                f"clusters: {title} of the predictor",
+                "latent correlation 0.3; 6 documents of 5 topics; 12 of 10; 40 of 1 to 30",
+                "at least 93 %, of unequal documents 90 %",
+                before,
+                lambda n, name=name: _loss(name, n),  # type: ignore[misc]
+                50,
+            )
+            for name, title, before in (
+                ("log_loss", "log loss", "with fits held fixed 84.0 % of 6 documents"),
+                ("brier", "Brier score", "with fits held fixed 90.0 % of 6 documents"),
+            )
+        ),
+        *(
+            Row(
+                f"clusters: planned topics, scores, a difference of {difference}: power of the test over documents",
+                f"latent correlation 0.3; {size} topics a document, planned for 80 %",
+                "78 to 85 %",
+                "the figures as if independent",
+                lambda n, args=(size, difference): _planned(*args, n),  # type: ignore[misc]
+                trials,
+            )
+            for size, difference, trials in ((3, 0.1, 200), (5, 0.1, 200), (10, 0.1, 200), (10, 0.05, 100))
+        ),
+    ],
 }

@@ -27,8 +27,8 @@ def _people(found: dict[str, float]) -> str:
     return f"{kept}, refused {percent(found['refused'])}"
 
 
-def _with_earlier(n_topics: int, n: int, correlation: float, harsh: float, trials: int) -> str:
-    given = sim.earlier_verdicts(n_topics, n, correlation, harsh, trials, SEED)
+def _with_earlier(n_topics: int, n: int, correlation: float, harsh: float, shared: bool, trials: int) -> str:
+    given = sim.earlier_verdicts(n_topics, n, correlation, harsh, trials, SEED, shared)
     alone = sim.earlier_verdicts(n_topics, n, None, 0.0, trials, SEED)
     return (
         f"{given['effective']:.2f} (without {alone['effective']:.2f}); covers {percent(given['coverage'])}; bias "
@@ -116,13 +116,23 @@ SECTIONS: dict[str, list[Row]] = {
             f"{n} of {n_topics:,} topics judged, IR score correlated .35",
             wanted,
             "no such verdicts: the figures without",
-            lambda trials, args=(n_topics, n, correlation, harsh): _with_earlier(*args, trials),  # type: ignore[misc]
+            lambda trials, args=(n_topics, n, correlation, harsh, shared): _with_earlier(*args, trials),  # type: ignore[misc]
             trials,
         )
-        for what, correlation, harsh, wanted, sizes in (
-            ("correlated .7", 0.7, 0.0, "93 to 97 %, more topics", ((50, 500, 400), (100, 500, 400))),
-            ("as good, and half of the right are called 4", 0.7, 0.5, "93 to 97 %, more topics", ((100, 500, 100),)),
-            ("useless", 0.0, 0.0, "93 to 97 %, hardly fewer", ((50, 500, 200), (100, 500, 100), (200, 500, 100))),
+        for what, correlation, harsh, shared, wanted, sizes in (
+            ("correlated .7", 0.7, 0.0, False, "93 to 97 %, more topics", ((50, 500, 400), (100, 500, 400))),
+            (
+                "as good, and half of the right are called 4",
+                *(0.7, 0.5, False, "93 to 97 %, more topics", ((100, 500, 100),)),
+            ),
+            (
+                "useless",
+                *(0.0, 0.0, False, "93 to 97 %, hardly fewer", ((50, 500, 200), (100, 500, 100), (200, 500, 100))),
+            ),
+            (
+                "for comparison, correlated .7, of the judged topics alone (which is refused)",
+                *(0.7, 0.0, True, "no use: too narrow", ((50, 500, 150), (100, 500, 150), (200, 500, 100))),
+            ),
         )
         for n, n_topics, trials in sizes
     ],

@@ -18,7 +18,7 @@ from ragauge.diagnose.funnel import (
     funnel_of_metrics,
     share_of,
 )
-from ragauge.estimate.intervals import bootstrap_mean, bounded_mean, paired_share_interval
+from ragauge.estimate.intervals import bounded_mean, paired_share_interval
 
 PARTS = pd.DataFrame(
     {
@@ -148,11 +148,17 @@ def test_unanswerable_topics_and_those_that_nobody_judged_do_not_count() -> None
     assert answers_by_evidence(rows.drop(columns="evidence_in_context")).empty
 
 
-def test_a_share_of_a_sample_is_weighted_and_resampled_a_thousand_times() -> None:
+def test_a_share_of_a_sample_is_weighted_and_has_a_width_where_nothing_was_found() -> None:
     dice = np.random.default_rng(0)
     counts = dice.random(60) < 0.4
     rows = pd.DataFrame({"qid": [f"q{i}" for i in range(60)], "weight": dice.uniform(0.5, 2, 60)})
     share = share_of(counts, rows)
     assert share.value == pytest.approx(np.average(counts, weights=rows["weight"]))
-    assert share == bootstrap_mean(counts.astype(float), rows["qid"], 1000, 0, 0.95, rows["weight"].to_numpy())
-    assert share_of(counts, rows.drop(columns="weight")) == bounded_mean(counts.astype(float), rows["qid"])
+    assert share.lo < share.value < share.hi
+    plain = rows.drop(columns="weight")
+    assert share.hi - share.lo > 1.02 * (share_of(counts, plain).hi - share_of(counts, plain).lo)  # unequal weights
+    assert share_of(counts, rows.assign(weight=1.0)) == share_of(counts, plain)
+    none = share_of(np.zeros(60, dtype=bool), rows)
+    assert (none.value, none.lo) == (0.0, 0.0)
+    assert 0.05 < none.hi < 0.1
+    assert share_of(counts, plain) == bounded_mean(counts.astype(float), rows["qid"])

@@ -172,6 +172,16 @@ def test_folds_hold_whole_clusters():
     assert out["fold"].groupby(cluster.to_numpy()).nunique().eq(1).all()
 
 
+def test_losses_over_few_clusters_are_those_of_fits_without_each():
+    rows = frame()
+    found = cross_validate(rows, n_boot=20).estimates["brier"]
+    of = rows[CLUSTER].unique()
+    logs = np.log([cross_validate(rows[rows[CLUSTER] != one], n_boot=0).estimates["brier"].value for one in of])
+    error = np.sqrt((len(of) - 1) / len(of) * ((logs - logs.mean()) ** 2).sum())
+    reach = t.isf(0.025, len(of) - 1) * error
+    assert (found.lo, found.hi) == pytest.approx((found.value * np.exp(-reach), found.value * np.exp(reach)))
+
+
 def test_slices_that_share_clusters_err_alike():
     rows = frame(60, 6, systems=("s",)).assign(**{"slice:k": lambda f: np.where(np.arange(60) % 2, "odd", "even")})
     assert mixed_slicings(rows) == ["k"]

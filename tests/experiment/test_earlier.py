@@ -51,7 +51,8 @@ def test_every_shared_topic_has_its_earlier_class_and_others_are_left_out(taken)
             questions(dict.fromkeys(LABELS, 0.5), LABELS).assign(
                 judged=[True, True, False], **dict.fromkeys(PROBABILITY_COLUMNS, 0.2)
             ),
-            "this run judged 2 of 3 topics; allowed is one that judged all",
+            "this run judged 2 of 3 topics; allowed is one that judged all, since verdicts on a shared sample, such as "
+            "that of all jobs of a sweep, say nothing of the other topics",
         ),
     ],
 )

@@ -9,11 +9,9 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.finding import Col, Facts, Num, Text
-from ragauge.diagnose.funnel import answers_by_evidence
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.findings import asked_again
 from ragauge.findings.clusters import ClustersFound
-from ragauge.findings.funnel import Funnel
 from ragauge.findings.people import judged_lines
 from ragauge.findings.per_question import _feedback
 from ragauge.findings.tables import by_budget
@@ -47,20 +45,6 @@ def test_clusters_are_measured_of_scores_without_verdicts_and_are_none_where_not
     assert found is not None
     assert found.metrics["clusters"] == 2
     assert found.metrics["cluster_icc"] > 0.9
-
-
-def test_answers_by_evidence_are_drawn_with_the_seed_of_the_jobs() -> None:
-    job = {**record(funnel_corpus=1.0, funnel_context=0.5), "seed": 7, "bootstrap": 50}
-    weighted = {"weight": [1.0, 2.0, 1.0, 3.0, 1.0], "evidence_in_context": "all"}
-    outcomes = pd.DataFrame({"qid": list("abcde"), "system": sweep(job).systems[0], "n_tokens": 100, "ir_score": 0.5,
-                             "label": pd.array([5, 1, 5, 2, 5], "Int8"), **weighted})  # fmt: skip
-    jobs = sweep(job)
-    object.__setattr__(jobs, "outcomes", outcomes)
-    found = Funnel().compute(jobs, {})  # type: ignore[arg-type]
-    assert found is not None
-    expected, other = (answers_by_evidence(outcomes, n_boot=50, seed=seed) for seed in (7, 0))
-    pd.testing.assert_frame_equal(found.value.answers[expected.columns], expected)
-    assert not expected.equals(other)
 
 
 def test_an_interval_stands_behind_an_agreement_with_people_where_there_is_one() -> None:

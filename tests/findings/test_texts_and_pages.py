@@ -104,6 +104,18 @@ def test_a_page_says_whether_the_sweep_has_others_that_are_not_comparable() -> N
     assert page.group == "judge=a"
 
 
+def test_intervals_are_said_to_be_over_what_they_are_over() -> None:
+    clustered = jobs().outcomes.assign(topic_cluster="d1")
+    record = jobs().records[0]
+    for cluster, units in (
+        ("document", "documents"),
+        ("user", "clusters of topics (user)"),
+        (None, "clusters of topics"),
+    ):
+        assert jobs(outcomes=clustered, records=[{**record, "cluster": cluster}]).units == units
+    assert jobs(records=[{**record, "cluster": "document"}]).units == "topics"  # each topic has a document of its own
+
+
 def test_the_longest_match_is_the_first_of_equals_and_stands_where_the_context_has_it() -> None:
     assert longest_match("ab cd", "xx cd ab") == (2, 3)  # " cd"
     assert longest_match("abab", "zabz ab") == (1, 2)

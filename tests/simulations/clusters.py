@@ -381,8 +381,6 @@ INTERVALS: dict[str, tuple[Trial, int]] = {
     "band of a curve over four budgets": (curve, 60),
 }
 REFITS: dict[str, tuple[Trial, int]] = {  # a predictor is fitted in every trial
-    "log loss of the predictor": (loss("log_loss"), 40),
-    "Brier score of the predictor": (loss("brier"), 40),
     "shares of retrievers left out, predicted less judged": (transferred(False), 40),
     "mean absolute error of transfer": (transferred(True), 40),
 }

@@ -171,12 +171,13 @@ _CLASSES = np.array([0.15, 0.15, 0.08, 0.12, 0.5])  # of today's judge, and of t
 
 @cache
 def earlier_verdicts(
-    n_topics: int, n: int, correlation: float | None, harsh: float, trials: int, seed: int
+    n_topics: int, n: int, correlation: float | None, harsh: float, trials: int, seed: int, shared: bool = False
 ) -> dict[str, float]:
     """n of n_topics judged, half of the answers right, the IR score correlated .35 with that.
 
     An earlier class correlates by `correlation` with today's (equal so often, else drawn apart), and is missing
-    on 5 % of the topics; of `harsh` of its right answers it says 4. With None there is no such class.
+    on 5 % of the topics; of `harsh` of its right answers it says 4. With None there is no such class. `shared`: the
+    earlier run judged the same sample, and no other topic (which `judge.earlier` refuses).
     Returns `effective` topics for class 5 over n, `coverage` of its share, `bias` and `error` (root mean square).
     """
     rng, found = np.random.default_rng(seed), []
@@ -189,6 +190,7 @@ def earlier_verdicts(
         frame = pd.DataFrame({"qid": _qids(n_topics), "ir_score": scores, "judged": judged})
         frame["label"] = pd.Series(today, dtype="Int8").where(judged)
         known = pd.Series(earlier, dtype="Int8").where(rng.random(n_topics) > 0.05)
+        known = known.where(judged) if shared else known
         given = frame if correlation is None else frame.assign(earlier_label=known)
         row = ppi_shares(cross_fit(given, seed=trial)).set_index("share").loc["correct_share"]
         off = float(row["estimate"]) - 0.5

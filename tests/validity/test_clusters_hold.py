@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from simulations import more_clusters as more
 from simulations.clusters import HELD, INTERVALS, TESTS, UNEVEN, measured
 
 pytestmark = pytest.mark.slow
@@ -24,4 +25,23 @@ def test_intervals_over_documents(kind: str) -> None:
 @pytest.mark.parametrize("kind", TESTS)
 def test_nothing_is_found_where_there_is_nothing(kind: str) -> None:
     (over, _), _ = measured(TESTS[kind][0], _TWELVE, 0.3, 120, seed=0)
+    assert over <= 0.12
+
+
+@pytest.mark.parametrize("kind", ["share of a cause of failures, judged by strata", "what noise costs an LLM"])
+def test_further_intervals_over_documents(kind: str) -> None:
+    (over, _), _ = measured(more.INTERVALS[kind][0], np.full(30, 3), 0.3, 40, seed=0)
+    assert over >= 0.85
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "scores as far apart as the margin: called equivalent",
+        "five looks, worse by its tolerance: passes",
+        "zone, a useless score: its promise is broken",
+    ],
+)
+def test_margins_looks_and_zones_over_documents(kind: str) -> None:
+    (over, _), _ = measured(more.TESTS[kind][0], _TWELVE, 0.3, 60, seed=0)
     assert over <= 0.12

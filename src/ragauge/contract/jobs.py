@@ -130,6 +130,14 @@ class Jobs:
         return Families(**self.records[0].get("report", {}))
 
     @property
+    def units(self) -> str:
+        """What intervals and tests are over: topics, documents, or the clusters of a named attribute."""
+        if "topic_cluster" not in self.outcomes:
+            return "topics"
+        name = self.records[0].get("cluster")
+        return "documents" if name == "document" else f"clusters of topics{f' ({name})' if name else ''}"
+
+    @property
     def notes(self) -> list[str]:
         """Sentences on settings of the estimates that differ between the jobs; the first job's are used."""
         notes = []

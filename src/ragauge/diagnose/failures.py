@@ -85,9 +85,7 @@ NOT_FAILED = "not failed"
 CAUSE, DECIDED_BY = "failure_cause", "failure_decided_by"  # columns of outcomes
 
 
-def cause_shares(
-    outcomes: pd.DataFrame, n_boot: int = 1000, seed: int = 0, names: Collection[str] = ()
-) -> pd.DataFrame:
+def cause_shares(outcomes: pd.DataFrame, names: Collection[str] = ()) -> pd.DataFrame:
     """How many topics fail for each cause: cause, topics, share, lo, hi, of_failures, n.
 
     `outcomes` has a row per topic with a column failure_cause, missing where the topic did not fail. Shares
@@ -104,13 +102,13 @@ def cause_shares(
     found = []
     for name in sorted(shown, key=lambda name: (-int(counts.get(name, 0)), order.index(name))):
         here = rows[CAUSE].eq(name).fillna(False).to_numpy(dtype=bool)
-        share = share_of(here, rows, n_boot, seed)
+        share = share_of(here, rows)
         of_failures = here.sum() / failed if failed else float("nan")
         found.append((name, int(here.sum()), share.value, share.lo, share.hi, of_failures, len(rows)))
     return pd.DataFrame(found, columns=columns)
 
 
-def failure_origins(outcomes: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> pd.DataFrame:
+def failure_origins(outcomes: pd.DataFrame) -> pd.DataFrame:
     """Where failures come from: origin, cause, failures, share, lo, hi, n; the most frequent origin first.
 
     `outcomes` has a row per system and topic with a column failure_cause, missing where the topic did not fail.
@@ -123,7 +121,7 @@ def failure_origins(outcomes: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -
     found = []
     for origin in _ORIGINS:
         here = origins.eq(origin).to_numpy(dtype=bool)
-        share = share_of(here, failed, n_boot, seed)
+        share = share_of(here, failed)
         cause = next(iter(failed.loc[here, CAUSE].value_counts().index), "")
         found.append((origin, cause, int(here.sum()), share.value, share.lo, share.hi, len(failed)))
     columns = ["origin", "cause", "failures", "share", "lo", "hi", "n"]
@@ -139,12 +137,12 @@ def failure_metrics(shares: pd.DataFrame) -> dict[str, float]:
     return found
 
 
-def causes_by_slice(outcomes: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> pd.DataFrame:
+def causes_by_slice(outcomes: pd.DataFrame) -> pd.DataFrame:
     """`cause_shares` of every slice: slicing, slice, and its columns."""
     parts = []
     for by in slicings(outcomes):
         for label in in_order(outcomes[PREFIX + by]):
-            shares = cause_shares(outcomes[outcomes[PREFIX + by] == label], n_boot, seed)
+            shares = cause_shares(outcomes[outcomes[PREFIX + by] == label])
             shares.insert(0, "slicing", by)
             shares.insert(1, "slice", label)
             parts.append(shares)
@@ -152,7 +150,7 @@ def causes_by_slice(outcomes: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def right_by_place(outcomes: pd.DataFrame, places: tuple[str, ...], n_boot: int = 1000, seed: int = 0) -> pd.DataFrame:
+def right_by_place(outcomes: pd.DataFrame, places: tuple[str, ...]) -> pd.DataFrame:
     """Right answers by where all of the evidence stands in the context: place, right, n, share, lo, hi."""
     rows = in_question(outcomes)
     found = []
@@ -161,7 +159,7 @@ def right_by_place(outcomes: pd.DataFrame, places: tuple[str, ...], n_boot: int 
         if part.empty or rows["label"].isna().all():
             continue
         right = part["label"].eq(5).fillna(False).to_numpy(dtype=bool)
-        share = share_of(right, part, n_boot, seed)
+        share = share_of(right, part)
         found.append((place, int(right.sum()), len(part), share.value, share.lo, share.hi))
     return pd.DataFrame(found, columns=["place", "right", "n", "share", "lo", "hi"])
 

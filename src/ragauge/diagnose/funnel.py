@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate.intervals import LEVEL, Estimate, bootstrap_mean, bounded_mean, paired_share_interval
+from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean, paired_share_interval
 from ragauge.estimate.outcomes import asked, clusters_of, labels_of, weights_of, with_classes
 
 # The steps in order; a job has those of its parts.
@@ -114,7 +114,7 @@ def evidence_in_context(parts: pd.DataFrame) -> pd.Series:
     return pd.Series(found, index=share.index, dtype="str")
 
 
-def answers_by_evidence(outcomes: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> pd.DataFrame:
+def answers_by_evidence(outcomes: pd.DataFrame) -> pd.DataFrame:
     """Answers by the evidence in their context: evidence, answer, topics, n, share, lo, hi.
 
     `outcomes` has a row per topic with label and evidence_in_context. Shares are over the n judged topics of
@@ -133,20 +133,16 @@ def answers_by_evidence(outcomes: pd.DataFrame, n_boot: int = 1000, seed: int = 
             continue
         labels = labels_of(part)
         for answer, classes in CLASSES.items():
-            share = share_of(np.isin(labels, classes), part, n_boot, seed)
+            share = share_of(np.isin(labels, classes), part)
             topics = int(np.isin(labels, classes).sum())
             found.append((value, answer, topics, len(part), share.value, share.lo, share.hi))
     return pd.DataFrame(found, columns=["evidence", "answer", "topics", "n", "share", "lo", "hi"])
 
 
-def share_of(
-    counts: np.ndarray, rows: pd.DataFrame, n_boot: int = 1000, seed: int = 0, level: float = LEVEL
-) -> Estimate:
+def share_of(counts: np.ndarray, rows: pd.DataFrame, level: float = LEVEL) -> Estimate:
     """The share of the rows that count (bool [rows]), with its interval over topics.
 
     Weighted where the rows of a sample stand for different numbers of topics.
     """
-    if "weight" in rows:
-        of = (rows["qid"], n_boot, seed, level, weights_of(rows), clusters_of(rows))
-        return bootstrap_mean(counts.astype(float), *of)
-    return bounded_mean(counts.astype(float), rows["qid"], level, clusters_of(rows))
+    weights = weights_of(rows) if "weight" in rows else None
+    return bounded_mean(counts.astype(float), rows["qid"], level, clusters_of(rows), weights)

@@ -157,14 +157,15 @@ def bounded_mean(
     topics: np.ndarray | pd.Series | None = None,
     level: float = LEVEL,
     clusters: np.ndarray | pd.Series | None = None,
+    weights: np.ndarray | None = None,
 ) -> Estimate:
     """The mean of values in [0, 1] (yes or no, scores, probabilities) with an interval over topics.
 
     The interval is Wilson's at the effective number of topics; for one yes or no a topic that is Wilson's
     interval itself. `topics` names the topic of every row; without it every row is a topic of its own. `clusters`
-    names its cluster, where topics are not independent: these are then what varies; n counts topics. With
-    fewer than two topics or clusters lo and hi are NaN; without rows the value is NaN, too. Raises DataError
-    for a value outside [0, 1].
+    names its cluster, where topics are not independent: these are then what varies; n counts topics. `weights` say how
+    many rows each row stands for (see `weights_of`). With fewer than two topics or clusters lo and hi are NaN; without
+    rows the value is NaN, too. Raises DataError for a value outside [0, 1].
     """
     x = np.asarray(values, dtype=float)
     outside = ~((x >= -1e-9) & (x <= 1 + 1e-9))
@@ -173,10 +174,11 @@ def bounded_mean(
         raise DataError(f"value {row} is {x[row]}; a mean of shares or scores takes numbers in [0, 1]")
     x = np.clip(x, 0, 1)
     codes, n, n_topics = units_among(len(x), topics, clusters)
-    value = min(float(x.mean()), 1.0) if n else float("nan")
+    value = min(float(np.average(x, weights=weights)), 1.0) if n else float("nan")
     if n < 2:
         return Estimate(value, float("nan"), float("nan"), n_topics, level)
-    sums, rows = np.bincount(codes, x, minlength=n), np.bincount(codes, minlength=n).astype(float)
+    w = np.ones(len(x)) if weights is None else weights
+    sums, rows = np.bincount(codes, w * x, minlength=n), np.bincount(codes, w, minlength=n)
     lo, hi = wilson_interval(value, effective_topics(sums, rows, None, n_topics, level), level)
     return Estimate(value, min(lo, value), max(hi, value), n_topics, level)
 

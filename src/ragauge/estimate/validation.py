@@ -43,10 +43,10 @@ class CrossValidation:
 
     `estimates`: by name `log_loss`, `brier`, `auc_correct`, `auc_lack`, `ece`, `calibration_slope`,
     `calibration_intercept`, `log_loss_base`, `brier_base`, each with its bootstrap interval over topics. The
-    fits are held fixed; an interval holds the mean over fits on as many topics more often than what these
-    very fits reach on other topics (docs/method.md). `out_of_fold`: qid and the columns
-    that group rows, `label`, `p1`..`p5`, `fold`, a row for every labelled outcome. `reliability`: see
-    `reliability_curve`.
+    fits are held fixed, but for losses over at most 20 clusters, which are left out in turn. An interval holds the mean
+    over fits on as many topics more often than what these very fits reach on other topics (docs/method.md).
+    `out_of_fold`: qid and the columns that group rows, `label`, `p1`..`p5`, `fold`, a row for every labelled outcome.
+    `reliability`: see `reliability_curve`.
     """
 
     estimates: dict[str, Estimate]
@@ -112,6 +112,13 @@ def cross_validate(
     else:
         sizes = np.bincount(topics[~rows["qid"].duplicated().to_numpy()], minlength=n_units).astype(float)
         measured = _estimates(probabilities, base, y, topics, fold, sizes, weights, n_boot, seed, level)
+        if n_boot and are_clusters(sizes, n_topics) and 2 < n_units <= _FEW_CLUSTERS:
+            how = (features, spline, calibrate, penalty, n_splits, seed, 0)
+            without = [cross_validate(rows[topics != unit], *how).estimates for unit in range(n_units)]
+            for name in _MEASURES[:_LOSSES]:
+                value, left_out = measured[name][0], np.array([one[name].value for one in without])
+                reach = student_of(sizes, n_topics, level) * _jackknife_error(left_out)
+                measured[name] = (value, float(value * np.exp(-reach)), float(value * np.exp(reach)))
         estimates = {name: Estimate(*numbers, n_topics, level) for name, numbers in measured.items()}
         curve = reliability_curve(probabilities[:, RIGHT - 1], y == RIGHT, weights)
     missing = int((~known).sum())
@@ -119,6 +126,7 @@ def cross_validate(
 
 
 _LOSSES = 4  # of these are means of positive losses
+_FEW_CLUSTERS = 20  # so many, or fewer, are left out in turn
 _MEASURES = (
     *("log_loss", "brier", "log_loss_base", "brier_base", "auc_correct", "auc_lack"),
     *("ece", "calibration_slope", "calibration_intercept"),
@@ -177,6 +185,12 @@ def _estimates(
     if n_boot and are_clusters(sizes, of_topics):
         limits[:_LOSSES] = [_loss_interval(sums[:, i + 1], sums[:, 0], sizes, level) for i in range(_LOSSES)]
     return {name: (float(value[i]), *limits[i]) for i, name in enumerate(_MEASURES)}
+
+
+def _jackknife_error(left_out: np.ndarray) -> float:
+    """Standard error of a loss's logarithm from the losses [clusters] without each (Efron & Tibshirani, ch. 11)."""
+    logs = np.log(np.maximum(left_out, np.finfo(float).tiny))
+    return float(logs.std() * np.sqrt(len(logs) - 1))
 
 
 def _loss_interval(sums: np.ndarray, rows: np.ndarray, sizes: np.ndarray, level: float) -> tuple[float, float]:

@@ -36,7 +36,10 @@ def earlier_labels(cfg: DictConfig, topics: pd.DataFrame) -> pd.Series | None:
         raise DataError(f"{key}: this run has no verdicts")
     if "judged" in rows and not rows["judged"].astype(bool).all():
         judged = int(rows["judged"].astype(bool).sum())
-        raise DataError(f"{key}: this run judged {judged} of {len(rows)} topics; allowed is one that judged all")
+        raise DataError(
+            f"{key}: this run judged {judged} of {len(rows)} topics; allowed is one that judged all, since verdicts on "
+            "a shared sample, such as that of all jobs of a sweep, say nothing of the other topics"
+        )
     both = topics[["qid", "query"]].merge(rows[["qid", "query", "label"]], on="qid", suffixes=("", "_earlier"))
     if both.empty:
         raise DataError(f"{key}: this run has none of the {len(topics)} topics")

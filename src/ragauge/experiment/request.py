@@ -33,6 +33,7 @@ def first_record(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
         "seed": int(cfg.seed),
         "bootstrap": int(cfg.bootstrap),
         "sample_target": cfg.sample_target,
+        "cluster": cfg.cluster,
         "estimate": {
             "features": list(cfg.estimate.features),
             "spline": bool(cfg.estimate.spline),

@@ -79,10 +79,10 @@ class FailuresFound(JobFinding):
         there = {name: shown for name, shown in _COLUMNS.items() if name in failed}
         possible = CAUSES if _judged(job.pipeline) else OF_RETRIEVAL
         names = list(RULE_CAUSES if failures == RULES else possible)
-        shares = cause_shares(outcomes, job.n_boot, job.seed, names)
+        shares = cause_shares(outcomes, names)
         known = [EVERY_CAUSE[name] for name in shares["cause"]]
         shares = shares.assign(what_to_try=[c.advice for c in known], overrides=[c.overrides for c in known])
-        by_slice = causes_by_slice(outcomes, job.n_boot, job.seed)
+        by_slice = causes_by_slice(outcomes)
         return Found(
             shares,
             metrics=failure_metrics(shares),
@@ -164,14 +164,13 @@ class Failures(Finding):
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Causes`; None where no topic failed, or the jobs do not say why."""
-        n_boot, seed = jobs.n_boot, jobs.seed
         if CAUSE not in jobs.at_n or jobs.at_n[CAUSE].isna().all():
             return None
         value = Causes(
-            of_each(jobs, lambda rows: cause_shares(rows, n_boot, seed)),
-            of_each(jobs, lambda rows: causes_by_slice(rows, n_boot, seed)),
-            of_each(jobs, lambda rows: right_by_place(rows, PLACES, n_boot, seed)),
-            failure_origins(jobs.at_n, n_boot, seed),
+            of_each(jobs, cause_shares),
+            of_each(jobs, causes_by_slice),
+            of_each(jobs, lambda rows: right_by_place(rows, PLACES)),
+            failure_origins(jobs.at_n),
         )
         names = ("failure_causes", "failure_slices", "right_by_evidence_place", "failure_origins")
         known = dict(zip(names, (value.shares, value.slices, value.places, value.origins), strict=True))

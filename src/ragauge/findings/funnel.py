@@ -113,7 +113,7 @@ class Funnel(Finding):
                 steps += [table.assign(system=system)] if len(table) else []
         if not steps:
             return None
-        answers = of_each(jobs, lambda rows: answers_by_evidence(rows, n_boot=jobs.n_boot, seed=jobs.seed))
+        answers = of_each(jobs, answers_by_evidence)
         value = Lost(together(steps), answers, without)
         known = {"funnel": value.steps, "answers_by_evidence": value.answers}
         return Found(value, tables={name: table for name, table in known.items() if len(table)})

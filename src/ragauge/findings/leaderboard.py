@@ -134,8 +134,8 @@ class Leaderboard(Finding):
         blocks = [
             Text(
                 f"marks the systems that may be the best at N = {jobs.n_tokens} tokens, over {whole(topics)} "
-                "topics. With 95 % confidence the truly best system is among them (max-t over topics). Where several "
-                "are equally good, each of them is.",
+                f"topics. With 95 % confidence the truly best system is among them (max-t over {jobs.units}). Where "
+                "several are equally good, each of them is.",
                 tag=_MARK,
             ),
             _table(jobs, value),

@@ -52,9 +52,10 @@ class WhatRan(Finding):
             blocks.append(Text(f"{record['name']}: {error}", "note", "failed", "bad"))
         blocks.append(
             Text(
-                f"Numbers under an estimate are its {100 * LEVEL:g} % interval over topics. It is Wilson's for shares "
-                f"and mean scores, at the effective number of topics; else a bootstrap ({whole(jobs.n_boot)} "
-                f"resamples, seed {jobs.seed}). A missing verdict stays in the denominator of every share.",
+                f"Numbers under an estimate are its {100 * LEVEL:g} % interval over {jobs.units}. It is Wilson's for "
+                f"shares and mean scores, at the effective number of {jobs.units}; else a bootstrap "
+                f"({whole(jobs.n_boot)} resamples, seed {jobs.seed}). A missing verdict stays in the denominator of "
+                "every share.",
                 "small",
             )
         )

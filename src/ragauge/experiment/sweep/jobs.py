@@ -186,6 +186,7 @@ def _logged_record(run: LoggedRun, reader: Reader) -> dict[str, Any]:
             "spline": run.params.get("estimate.spline") == "true",
             "calibrate": run.params.get("estimate.calibrate") == "true",
         },
+        "cluster": run.params.get("cluster"),
         "report": asdict(Families.of_params(run.params)),
         "dataset_digest": tags.get("dataset_digest", ""),
         "measured_by": comparable.from_tags(tags),

@@ -215,13 +215,13 @@ def _over_patterns(
             alone = beside[:, 1:]
         else:
             alone = _statistics(rows[pattern], members, n_topics, n_boot, seed, group)
-        n = int(rows.loc[pattern, "qid"].nunique())
+        n, units = (int(rows.loc[pattern, by].nunique()) for by in ("qid", "_topic"))
         pairs = {name: _Pairs.of(rows[pattern], flag, group) for name, flag in _AUCS.items()}
         for i, measure in enumerate(members):
             less = None
             if beside is not None and measure is not ir_score:
                 less = beside[:, 1 + i] - beside[:, 0]
-            done[measure.name] = list(_told(measure, alone[:, i], less, n, pairs, level, reached))
+            done[measure.name] = list(_told(measure, alone[:, i], less, n, units, pairs, level, reached))
             if measure.of in BEFORE and not np.isnan(alone[0, i, 0]):
                 aucs[measure.name] = alone[:, i, 0]
     if aucs and n_boot > 1:
@@ -238,13 +238,14 @@ def _told(
     values: np.ndarray,
     less: np.ndarray | None,
     n: int,
+    units: int,
     pairs: Mapping[str, _Pairs],
     level: float,
     reached: float,
 ) -> Iterator[dict[str, object]]:
     """A row per statistic from [1 + resamples, statistics]; the first row is of the data themselves.
 
-    `reached`: the level of the percentiles that cover `level`.
+    `units`: topics, or their clusters. `reached`: the level of the percentiles that cover `level`.
     """
     from scipy.special import stdtr
 
@@ -265,7 +266,7 @@ def _told(
             row |= {"less_ir": less[0, s], "less_ir_lo": low, "less_ir_hi": high}
             if statistic != "kendall" and len(less) > 2:  # of a few systems it has too few values for a test
                 spread = float(np.nanstd(less[1:, s]))
-                df = n - 1 if of is None else of.df
+                df = units - 1 if of is None else of.df
                 row["p"] = float(2 * stdtr(df, -abs(less[0, s]) / spread)) if spread > 0 else 1.0
         yield row
 

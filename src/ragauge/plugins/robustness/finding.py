@@ -118,7 +118,7 @@ class Robustness(Finding):
                 "robustness",
                 "Right answers and rejections by share of distractors, right answers by number of evidence documents, "
                 "and what answers make of a changed fact",
-                "Bands and bars are 95 % intervals over topics.",
+                f"Bands and bars are 95 % intervals over {jobs.units}.",
             )
         )
         for ability in (NOISE, REJECTION, INTEGRATION, COUNTERFACTUAL, INJECTION):
