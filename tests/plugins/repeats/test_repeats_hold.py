@@ -16,5 +16,5 @@ def test_components_are_unbiased_at_thirty_topics(world: World) -> None:
 
 
 def test_intervals_of_shares_with_repeats_hold() -> None:
-    found = coverage(World(1.2, 0.8, 0.1), 30, 3, 200, seed=0)
+    found = coverage(World(1.2, 0.8, 0.1), 60, 3, 200, seed=0)
     assert min(found.values()) >= 0.9
