@@ -55,6 +55,7 @@ MODULES = (
     "clusters",
     "race",
     "additions",
+    "repeats",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

@@ -20,7 +20,7 @@ _ERRS = {
 
 @cache
 def _all(kind: str, n_topics: int, earlier: int, trials: int) -> dict[int, dict[str, float]]:
-    return sim.labelled(kind, n_topics, _TOPICS, earlier, trials, SEED)
+    return sim.labelled(kind, n_topics, _TOPICS, earlier, trials, SEED, 4 if earlier else 20)
 
 
 def _of(kind: str, n_topics: int, earlier: int, n: int, trials: int) -> str:
@@ -54,8 +54,9 @@ SECTIONS: dict[str, list[Row]] = {
             trials,
         )
         for kind, foreseen, topics, earlier, trials in (
-            ("independent", False, 2000, 0, 60), ("inverted", False, 2000, 0, 60), ("perfect", False, 2000, 0, 60),
-            ("rare", False, 2000, 0, 60),
+            ("no evidence", True, 4000, 200, 60), ("incomplete", True, 4000, 200, 60),
+            ("no evidence", True, 2000, 0, 60), ("independent", False, 2000, 0, 60),
+            ("inverted", False, 2000, 0, 60), ("perfect", False, 2000, 0, 60), ("rare", False, 2000, 0, 60),
         )
         for n in _TOPICS
     ],

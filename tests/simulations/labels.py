@@ -13,7 +13,6 @@ from ragauge.plugins.labels.expected import expected
 from ragauge.plugins.labels.rogan_gladen import Judge, Rate, rogan_gladen
 
 SETTINGS = ("no evidence", "incomplete", "independent", "inverted", "perfect", "rare")
-_DRAWS = 20  # samples of one data set
 _SYSTEMS = {"a": 0.0, "b": 0.12}
 
 
@@ -60,11 +59,11 @@ def truth_of(kind: str) -> dict[str, float]:
 
 
 def labelled(
-    kind: str, n_topics: int, topics: tuple[int, ...], earlier: int, trials: int, seed: int
+    kind: str, n_topics: int, topics: tuple[int, ...], earlier: int, trials: int, seed: int, draws: int = 20
 ) -> dict[int, dict[str, float]]:
     """Coverage of 95 % intervals, and widths beside those of as many labels of topics drawn uniformly, by topics.
 
-    Twenty samples are drawn of each data set.
+    `draws` samples are drawn of each data set.
 
     `earlier` topics, drawn uniformly, were labelled before: the judge's errors are learnt from them. `topics` are
     labelled for each of the two systems.
@@ -73,7 +72,7 @@ def labelled(
     names = ("correct", "hallucination", "difference")
     found: dict[int, list[list[list[tuple[float, float, float]]]]] = {n: [] for n in topics}
     uniform: list[float] = []
-    for number in range(max(trials // _DRAWS, 1)):
+    for number in range(max(trials // draws, 1)):
         rng = np.random.default_rng([seed, number])
         frame = outcomes(kind, n_topics, rng)
         qids = np.unique(frame["qid"])
@@ -82,7 +81,7 @@ def labelled(
         uniform.append(known.uniform)
         sizes = [pd.Series(known.sizes[rows.index], rows["qid"]) for _, rows in frame.groupby("system")]
         chances = {n: np.concatenate([inclusion((s / s.sum()).to_numpy(), n) for s in sizes]) for n in topics}
-        for _ in range(min(_DRAWS, trials)):
+        for _ in range(min(draws, trials)):
             one = int(rng.integers(2**31))
             place = np.concatenate([places(size, one) for size in sizes])
             plain = rng.permutation(qids)

@@ -1,7 +1,7 @@
 """Repeats: every topic is answered several times, and every answer judged several times.
 
-Each pair of a sample (a further answer) and a repeat (a further verdict on it) is a part: a pipeline of its own with
-the llm and judge that `repeated` gives. Part (0, 0) is the job itself, so that a single answer keeps all of its keys.
+A sample is an answer to a topic, a repeat a verdict on it. Each pair of both is a part: a pipeline of its own, with the
+llm and judge that `repeated` gives. Part (0, 0) is the job itself, so that a single answer keeps all of its keys.
 """
 
 from __future__ import annotations

@@ -36,6 +36,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--width", type=float, default=0.1, help="width of the interval of right answers (0.1)")
     parser.add_argument("--topics", type=int, help="topics of the study that is labelled; else those of the pilot")
     parser.add_argument(
+        "--topic-price", type=float, default=0.0, help="US dollars of a topic beside its answers, such as a label (0)"
+    )
+    parser.add_argument(
         "--confidence", type=float, default=0.8, help="confidence of the numbers that allow for the pilot's size (0.8)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON, with every pair")

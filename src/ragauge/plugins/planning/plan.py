@@ -17,6 +17,7 @@ from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.plan import ALPHA, POWER, alike
 from ragauge.findings.terminal import alike_sentences
 from ragauge.plugins.planning.labels import plan_labels
+from ragauge.plugins.planning.repeats import lines_of_repeats, plan_repeats
 from ragauge.plugins.planning.topics import CONFIDENCE, plan_topics
 
 _SHOWN = 12  # pairs in the table, beside the worst and the median
@@ -31,6 +32,7 @@ class Asked:
     difference: the one to see; equivalent: the margin within which equal systems are to be shown equal. One of both.
     correction: `holm` plans each test at alpha over `comparisons` (by default all pairs of the pilot), `none`
     at alpha. topics: those of the study whose labels are planned, by default as many as the pilot has.
+    topic_price: US dollars of a topic beside its answers.
     """
 
     difference: float | None = None
@@ -43,12 +45,14 @@ class Asked:
     topics: int | None = None
     confidence: float = CONFIDENCE
     equivalent: float | None = None
+    topic_price: float = 0.0
 
     def __post_init__(self) -> None:
         if (self.difference is None) == (self.equivalent is None):
             raise ConfigError("a plan takes a difference or a margin of equivalence, and not both")
         if self.equivalent is not None:
             require_number("equivalent", self.equivalent, 0, 1, above=True)
+        require_number("topic-price", self.topic_price, 0)
 
     @property
     def margin(self) -> float:
@@ -58,7 +62,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan from one pilot: `pairs` as of `plan_topics`, `labels` as of `plan_labels`.
+    """The plan from one pilot: `pairs`, `labels` and `repeats` as of `plan_topics`, `plan_labels` and `plan_repeats`.
 
     n_clusters: those of the pilot's topics; None where they are independent.
     cannot_tell: where all systems of the pilot score alike, that its topics cannot tell them apart, and which
@@ -74,11 +78,12 @@ class Plan:
     comparisons: int
     pairs: pd.DataFrame
     labels: pd.DataFrame
+    repeats: pd.DataFrame
     cannot_tell: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The plan as JSON values; null where no number is enough or known."""
-        frames = {"pairs": self.pairs, "labels": self.labels}
+        frames = {"pairs": self.pairs, "labels": self.labels, "repeats": self.repeats}
         return {
             **{name: getattr(self, name) for name in ("experiment", "sweep_id", "n_tokens", "n_topics", "n_clusters")},
             "cannot_tell": self.cannot_tell,
@@ -134,7 +139,8 @@ def plan(sweep: Jobs, asked: Asked) -> Plan:
     cannot_tell = alike_sentences(_name(asked.measure, sweep), same[asked.measure]) if asked.measure in same else []
     n_clusters = rows[CLUSTER].nunique() if CLUSTER in rows else None
     names = (sweep.experiment, sweep.sweep_id, sweep.n_tokens, n_topics, n_clusters)
-    return Plan(asked, *names, comparisons, pairs, labels, " ".join(cannot_tell))
+    repeats = plan_repeats(sweep, asked.topic_price)
+    return Plan(asked, *names, comparisons, pairs, labels, repeats, " ".join(cannot_tell))
 
 
 def _name(measure: str, sweep: Jobs) -> str:
@@ -198,6 +204,7 @@ def plan_text(plan: Plan, sweep: Jobs) -> str:
             needed.append((str(found["system"]), f"{found['share']:.1%}", _KINDS[found["kind"]], rho, *numbers))
         lines.append(table(needed, right=(1, 3, 4, 5)))
         lines += _widths(plan, total)
+    lines += lines_of_repeats(plan.repeats, a.topic_price)
     lines.append(
         f"\n“{sure}”: from a confidence limit of what the pilot measured, as {plan.n_topics} topics do not "
         "tell it exactly"

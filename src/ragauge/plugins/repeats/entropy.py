@@ -1,0 +1,99 @@
+"""`answers=[semantic_entropy]`: how much the answers to a topic differ in what they say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.checks import require_choice, require_number
+from ragauge.contract.protocols import AnswerMeasureInfo, Tools
+from ragauge.measures.answers import measured
+from ragauge.measures.tokens import normalised
+
+
+@dataclass(frozen=True)
+class SemanticEntropy:
+    """The entropy -sum p log p, in nats, of the meanings that the `llm.repeat` answers to a topic have.
+
+    p are the shares of the answers in clusters of equal meaning: the discrete semantic entropy of Farquhar et al.
+    (Nature 630, 2024), after Kuhn et al. (ICLR 2023). An answer joins the first cluster whose first answer means the
+    same. by: `equal`, answers that are equal without case, punctuation and articles; or `cosine`, answers whose vectors
+    have a cosine of at least `threshold`. The sources ask a model whether two answers entail each other; both ways here
+    need none. Cosines hardly see a number or a negation. The value is 0 where all answers mean the same, and log r at
+    most. It is missing for a topic with no answer.
+    """
+
+    component: ClassVar[str] = "semantic_entropy"
+    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo(
+        "semantic_entropy", "semantic entropy of the answers", direction="lower"
+    )
+    needs: ClassVar[frozenset[str]] = frozenset({"answers"})
+
+    by: str = "equal"
+    threshold: float = 0.9
+
+    def __post_init__(self) -> None:
+        require_choice("answers.semantic_entropy.by", self.by, ("equal", "cosine"))
+        require_number("answers.semantic_entropy.threshold", self.threshold, -1, 1)
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The embedder for cosines."""
+        return frozenset({"embedder"} if self.by == "cosine" else ())
+
+    def measure(
+        self,
+        topics: pd.DataFrame,
+        evidence: pd.DataFrame,
+        contexts: pd.DataFrame,
+        answers: pd.DataFrame,
+        tools: Tools,
+    ) -> pd.DataFrame:
+        """Frame `answer_values` of the first answers, which say nothing alone: 0, until the others are there."""
+        return measured(answers, self.info.name, lambda qid, answer: 0.0)
+
+    def measure_repeats(self, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        """[qid x semantic_entropy] of [qid, sample, answer]; missing answers are left out."""
+        known = answers[answers["answer"].notna()]
+        texts = list(dict.fromkeys(known["answer"]))
+        if self.by == "cosine":
+            vectors = tools.embedder.embed(texts).astype(np.float64) if texts else np.empty((0, 1))
+        else:
+            forms = {form: number for number, form in enumerate(dict.fromkeys(map(_form, texts)))}
+            vectors = np.array([[forms[_form(text)]] for text in texts])
+        row = {text: number for number, text in enumerate(texts)}
+        found = {
+            str(qid): _entropy(vectors[[row[text] for text in own]], self.threshold if self.by == "cosine" else None)
+            for qid, own in known.groupby("qid")["answer"]
+        }
+        return pd.DataFrame({self.info.name: pd.Series(found, dtype="float64")})
+
+
+def _form(text: str) -> str:
+    """The text without case, punctuation and articles."""
+    return " ".join(normalised(text))
+
+
+def _entropy(vectors: np.ndarray, threshold: float | None) -> float:
+    """The entropy of the clusters of rows: rows of equal numbers, or with a threshold of cosines."""
+    firsts: list[np.ndarray] = []
+    counts: list[int] = []
+    for one in vectors:
+        alike = [bool(one[0] == of[0]) if threshold is None else float(one @ of) >= threshold for of in firsts]
+        if any(alike):
+            counts[alike.index(True)] += 1
+        else:
+            firsts.append(one)
+            counts.append(1)
+    return entropy(counts)
+
+
+def entropy(counts: Sequence[int]) -> float:
+    """-sum p log p, in nats, of counts of clusters."""
+    shares = np.array(counts) / sum(counts)
+    return abs(float(-(shares * np.log(shares)).sum())) if len(counts) else math.nan
