@@ -53,7 +53,8 @@ def sampled_mean(frame: pd.DataFrame, info: AnswerMeasureInfo, level: float = LE
     if info.bounded or info.unit == "signed":
         limits = _within_0_and_1(float(mean[0]), float(found.variance[0]), found.n, critical, level)
     else:
-        limits = (float(mean[0] + sign * critical * np.sqrt(found.variance[0])) for sign in (-1, 1))
+        reach = float(critical * np.sqrt(found.variance[0]))
+        limits = float(mean[0]) - reach, float(mean[0]) + reach
     value, low, high = (limit * scale + start for limit in (float(mean[0]), *limits))
     return Estimate(value, low, high, n, level)
 
