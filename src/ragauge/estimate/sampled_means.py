@@ -62,8 +62,8 @@ def sampled_mean(frame: pd.DataFrame, info: AnswerMeasureInfo, level: float = LE
 def _within_0_and_1(mean: float, variance: float, n: float, critical: float, level: float) -> tuple[float, float]:
     """Wilson's limits at the number of yes-or-no topics that tell as much.
 
-    A quarter of a topic at 0 and one at 1 count as seen, as in `effective_topics`: few values near an end do not show
-    how far the unseen ones spread.
+    A quarter of a topic at 0 and one at 1 are added, as in `effective_topics`. Few values near an end do not show how
+    far the unseen ones spread.
     """
     from scipy.stats import norm
 

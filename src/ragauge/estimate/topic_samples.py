@@ -46,7 +46,7 @@ class Listed(Sample):
 
     @classmethod
     def of_file(cls, file: str) -> Listed:
-        """ConfigError for a file that is not of this form, or a stratum of which fewer than two topics are named."""
+        """Raises ConfigError for another form, or a stratum with fewer than two answered topics."""
         key = f"llm.sample={file}"
         try:
             rows = pd.read_csv(file, dtype={"qid": "str"})

@@ -153,7 +153,7 @@ class Answers(Finding):
 
 
 def _topics(jobs: Jobs, infos: list[AnswerMeasureInfo]) -> str:
-    """What the means are over; of a sample of answers, how they are estimated."""
+    """The topics that the means are about, and how they are estimated from a sample of answers."""
     if all(answered(rows, infos[0].name) is None for _, rows in jobs.at_n.groupby("system")):
         return "the topics that have a value"
     return (

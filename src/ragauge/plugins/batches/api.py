@@ -1,4 +1,4 @@
-"""What a provider's batches are to the rest of this plug-in, whichever provider it is."""
+"""The interface of a provider's batches, and attempts at requests to it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Undecided(Exception):
 
 @dataclass(frozen=True)
 class State:
-    """What the provider says of a batch; `completed` and `total` count its requests.
+    """The state of a batch at the provider; `completed` and `total` count its requests.
 
     open: whether it has not ended.   status: completed, failed, cancelled or expired at its end, else the provider's
     word.   files: where its replies are, which `BatchApi.downloaded` takes.
@@ -65,7 +65,7 @@ class Line:
 class BatchApi(Protocol):
     """The batches of a model's provider. Errors are a RagaugeError that names the model and its address.
 
-    place: the address.   most_requests, most_bytes: of one batch.
+    place: the address.   most_requests, most_bytes: the limits of one batch.
     """
 
     place: str
@@ -85,7 +85,7 @@ class BatchApi(Protocol):
         """The provider's id of the new batch. Unsure where it may have been made; RagaugeError where it was not."""
 
     def look(self, remote: str) -> State:
-        """What the provider says of a batch."""
+        """The state of a batch at the provider."""
 
     def find(self, name: str, since: float, n_requests: int, known: Collection[str]) -> str | None:
         """The provider's id of the batch of our name that was created after a time, None where it lists none.

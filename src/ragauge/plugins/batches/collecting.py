@@ -34,7 +34,7 @@ _NOTED = {
 
 @dataclass
 class Collector:
-    """Collects batches. `states`: what the provider last said of the open ones, by our name."""
+    """Collects batches. `states` has the last known state of each open one, by our name."""
 
     llm: ChatSettings
     api: BatchApi

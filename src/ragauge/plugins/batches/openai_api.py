@@ -72,7 +72,7 @@ class OpenAIBatches:
         raise AssertionError  # the last attempt raises
 
     def look(self, remote: str) -> State:
-        """What the provider says of a batch."""
+        """The state of a batch at the provider."""
         return _state(self._attempts.tried(lambda: self._client.batches.retrieve(remote)))
 
     def find(self, name: str, since: float, n_requests: int, known: Collection[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""What became of each request of a stage that is asked by batches."""
+"""The requests of a stage that is asked by batches: attempts, costs and replies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class _Attempts:
-    """paid: what the replies that were collected here used.   hopeless: the provider will not take the request."""
+    """paid: tokens and cost of the replies collected here.   hopeless: the provider will not take the request."""
 
     failed: int = 0
     unread: int = 0

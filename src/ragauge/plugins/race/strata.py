@@ -1,7 +1,7 @@
-"""Races over topics some of which were added after an earlier race: each addition is a stratum with its own error.
+"""Races over topics to which some were added after an earlier race: each addition is a stratum with its own error.
 
 The added topics may have been chosen because of what the earlier race showed. So its topics are no random part of all.
-But they come in a random order among themselves, and so do the added ones. A bound of a paired difference over all
+But the order within each stratum is random. A bound of a paired difference over all
 topics is the mean of the strata's bounds, weighted by their sizes. Stratum s = 1, 2, ... has the error alpha / 2^s, so
 that all strata together have less than alpha, however often topics are added.
 """

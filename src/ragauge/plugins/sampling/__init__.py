@@ -1,1 +1,1 @@
-"""`ragauge sample`: which topics to answer, drawn by what a predictor says of their answers."""
+"""`ragauge sample` draws the topics to answer by strata of their predicted P(right)."""

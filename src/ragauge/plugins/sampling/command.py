@@ -20,7 +20,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("folder", help="a sweep's or a job's folder; llm=none is enough, as retrieval is what counts")
     parser.add_argument("--n", type=int, required=True, help="topics to answer, at least 60 for strata")
     parser.add_argument("--predictor", metavar="URI", help="a logged predictor; else verdicts there fit one")
-    parser.add_argument("--seed", type=int, default=0, help="of the draw; samples of one seed nest (0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the draw; samples of one seed nest (0)")
     parser.add_argument("--trust", action="store_true", help="load a predictor that executes code of its author")
     parser.add_argument("--tracking-uri", help="where MLflow keeps the predictor; else as in a run of ragauge")
     parser.add_argument("--out", default="sample.csv", help="the file to write (sample.csv)")
