@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 from ragauge.commands import _errors, callbacks, cli, compare, conf, known, library, main, results, stages
 from ragauge.commands._errors import told
@@ -325,26 +325,6 @@ def test_the_jobs_of_a_sweep_are_composed_by_what_refuses_keys(monkeypatch: pyte
     assert began == ["sqlite:///x.db"]
     with pytest.raises(ConfigError, match="api_key"):
         hydra.config_loader.load_sweep_config(None, [])
-
-
-def test_a_job_of_a_sweep_is_composed_once_and_runs_on_a_config_of_its_own() -> None:
-    composed: list[list[str]] = []
-
-    def compose(master: DictConfig, overrides: list[str]) -> DictConfig:
-        composed.append(overrides)
-        return OmegaConf.create({"said": overrides, "at": "${began:}"})
-
-    OmegaConf.register_new_resolver("began", lambda: len(composed), use_cache=True, replace=True)
-    master = OmegaConf.create({"at": "${began:}"})
-    guard = callbacks.KeyGuard(SimpleNamespace(load_sweep_config=compose))  # type: ignore[arg-type]
-    for n in ("1", "2", "1"):  # as Hydra checks a batch, in which one job stands twice
-        guard.load_sweep_config(master, [f"n={n}"]).said = "changed"
-    assert master.at == 2
-    jobs = [guard.load_sweep_config(master, [f"n={n}"]) for n in ("2", "1", "1")]
-    assert [job.said for job in jobs] == [["n=2"], ["n=1"], ["n=1"]]
-    assert len(composed) == 3
-    assert jobs[0].at == 2  # what the sweep's own config found meanwhile
-    OmegaConf.clear_resolver("began")
 
 
 def test_an_interrupted_sweep_waits_for_its_workers_and_a_job_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.experimental.callback import Callback
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from ragauge.commands import main as cli
 from ragauge.contract.errors import ConfigError
@@ -19,19 +18,14 @@ if TYPE_CHECKING:
     from hydra.core.config_loader import ConfigLoader
 
 
-_KEPT = 1000  # configs of jobs, 35 KB each
-
-
 class KeyGuard:
-    """Hydra's config loader, which refuses the config of a sweep's job that holds a key, and composes each once.
+    """Hydra's config loader, which refuses the config of a sweep's job that holds a key.
 
-    An option of a swept group may hold one, which the sweep's own config does not. Hydra asks for the config of each
-    job twice: when it checks the jobs of a batch, and when it runs the job.
+    An option of a swept group may hold one, which the sweep's own config does not.
     """
 
     def __init__(self, loader: ConfigLoader) -> None:
         self._loader = loader
-        self._composed: dict[tuple[str, ...], bytes] = {}  # by overrides, each as it was composed
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
@@ -41,15 +35,8 @@ class KeyGuard:
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         """The config of one job; ConfigError where a key stands in it."""
-        composed = self._composed.pop(tuple(sweep_overrides), None)
-        if composed is not None:
-            config: DictConfig = pickle.loads(composed)
-            OmegaConf.copy_cache(from_config=master_config, to_config=config)  # as the loader does: times of now
-            return config
         config = self._loader.load_sweep_config(master_config, sweep_overrides)
         refuse_keys(config)
-        if len(self._composed) < _KEPT:
-            self._composed[tuple(sweep_overrides)] = pickle.dumps(config)
         return config
 
 
