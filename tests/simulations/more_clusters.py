@@ -14,7 +14,7 @@ from ragauge.estimate import cross_validate, fit_zones
 from ragauge.estimate.board import share_estimates
 from ragauge.estimate.intervals import Estimate, paired_mean, paired_share_interval
 from ragauge.estimate.outcomes import CLUSTER
-from ragauge.estimate.pairs import sign_flip_p
+from ragauge.estimate.pairs import compare_pairs, sign_flip_p
 from ragauge.estimate.plan import of_clusters, topics_for_mean
 from ragauge.estimate.slices import slice_differences, slice_estimates
 from ragauge.estimate.thresholds import fit_threshold
@@ -137,6 +137,15 @@ def _two_sliced(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> p
     return rows.assign(**{"slice:k": _by_slice(len(rows), rows["qid"].to_numpy(), False).astype(str)})
 
 
+def slices_differ(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two equal systems: called different in some of four slices, in right answers."""
+    p = []
+    for part in _parts(_two_sliced(rng, clusters, rho)):
+        found = slice_differences(part, "s0", "s1")
+        p.append(found.loc[found["measure"] == "correct", "p_holm"].min())
+    return _nothing(*(one < 0.05 for one in p))
+
+
 def of_slices(shown: str) -> Trial:
     """Differences of right answers of two equal systems in four slices: the share held, `alone` or `shrunk`."""
     lo, hi = ("lo", "hi") if shown == "alone" else ("shrunk_lo", "shrunk_hi")
@@ -213,7 +222,7 @@ def robust(measure: str) -> Trial:
 
 
 def _by_prompts(rng: np.random.Generator, clusters: np.ndarray, rho: float, shift: float) -> pd.DataFrame:
-    """Verdicts by three prompts: .6 are right, less or more by each prompt's own shift."""
+    """Verdicts by three prompts on two equal systems: .6 are right, less or more by each prompt's own shift."""
     n = len(clusters)
     z = latent(rng, clusters, rho, 2)
     shares = 0.6 + shift * rng.standard_normal(3)
@@ -236,6 +245,12 @@ def prompts(shift: float) -> Trial:
         return _covers([share_estimates(part)["correct_share"] for part in _parts(rows)], 0.6)
 
     return trial
+
+
+def prompts_differ(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
+    """Two equal systems, three prompts: called different in right answers."""
+    found = [compare_pairs(part, "system") for part in _parts(_by_prompts(rng, clusters, rho, 0.0))]
+    return _nothing(*(one.set_index("measure")["p"]["correct"] < 0.05 for one in found))
 
 
 def equivalent(shares: bool) -> Trial:
@@ -301,6 +316,18 @@ def zone(risk: str) -> Trial:
     return trial
 
 
+def sampled_difference(rng: np.random.Generator, clusters: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
+    """Right answers of two equal systems, 40 % of the topics judged: the interval of the difference."""
+    n = len(clusters)
+    rows = _frame(rng, clusters, rho)
+    judged = np.tile(rng.permutation(n) < max(int(0.4 * n), 12), 2)
+    p5 = np.clip(0.3 + 0.3 * (rows["label"].eq(5).to_numpy(dtype=float) - 0.3) + 0.1 * rng.standard_normal(2 * n), 0, 1)
+    rows = rows.assign(ir_score=np.nan, judged=judged, p1=0.0, p2=1 - p5, p3=0.0, p4=0.0, p5=p5)
+    rows["label"] = rows["label"].mask(~judged)
+    found = [compare_pairs(part, "system").set_index("measure").loc["correct"] for part in _parts(rows)]
+    return _covers([Estimate(r["difference"], r["lo"], r["hi"], n) for r in found], 0.0)
+
+
 def power_of_plan(size: int, rho: float, difference: float, trials: int, seed: int) -> tuple[int, float, int, float]:
     """Topics in documents of `size` that are planned for a difference of scores with 80 % power, and the power that
     the sign-flip test over documents has; the same as if topics were independent."""
@@ -344,8 +371,11 @@ INTERVALS: dict[str, tuple[Trial, int]] = {
     "evidence in several documents less in one": (robust("several"), 60),
     "share by three prompts of the judge, a sample": (prompts(0.0), 150),
     "share by three prompts that differ by 3.4 points": (prompts(0.034), 150),
+    "paired difference of right answers by a judged sample": (sampled_difference, 100),
 }
 TESTS: dict[str, tuple[Trial, int]] = {
+    "two equal systems, three prompts: called different": (prompts_differ, 100),
+    "two equal systems: called different in some of four slices": (slices_differ, 60),
     "scores as far apart as the margin: called equivalent": (equivalent(False), 300),
     "right answers as far apart as the margin: called equivalent": (equivalent(True), 300),
     "five looks, worse by its tolerance: passes": (looks(False, False), 200),
