@@ -59,7 +59,7 @@ def sample_topics(pipelines: Sequence[Pipeline], predictor: Any) -> None:
     sample = pipelines[0].sample
     if sample is None or not pipelines[0].sampled_by_prediction:
         return
-    p5 = pd.concat([predict_right(predictor, pipeline.retrieved) for pipeline in pipelines])
+    p5 = pd.concat([predict_right(predictor, pipeline.foreseeing) for pipeline in pipelines])
     chosen = choose_topics(p5, sample.n, seed=sample.seed, design="neyman")
     for pipeline in pipelines:
         pipeline.set_sampled(chosen)

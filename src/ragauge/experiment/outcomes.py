@@ -77,6 +77,15 @@ def features(
     )
 
 
+def with_values(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
+    """The rows with a column for each measure of frame `answer_values`."""
+    if values.empty:
+        return rows
+    wide = values.pivot(index="qid", columns="measure", values="value").astype("float64")
+    rows = rows.drop(columns=[c for c in wide if c in rows])  # attributes that are called as a measure
+    return rows.merge(wide.reset_index(), on="qid", how="left", validate="one_to_one")
+
+
 def outcomes(
     found: pd.DataFrame,
     answers: pd.DataFrame,
@@ -100,10 +109,7 @@ def outcomes(
         renamed[["qid", "answer", "answer_status", "answer_error", *own]], on="qid", how="left", validate="one_to_one"
     )
     rows["answer_status"] = rows["answer_status"].fillna(NOT_SAMPLED)
-    if len(values):
-        wide = values.pivot(index="qid", columns="measure", values="value").astype("float64")
-        rows = rows.drop(columns=[c for c in wide if c in rows])  # attributes that are called as a measure
-        rows = rows.merge(wide.reset_index(), on="qid", how="left", validate="one_to_one")
+    rows = with_values(rows, values)
     keep = [c for c in ("qid", "label", "status", "raw", "reason") if c in verdicts] + other_labels(verdicts)
     rows = rows.merge(
         verdicts[keep].rename(columns={"status": "judge_status", "raw": "judge_raw"}),

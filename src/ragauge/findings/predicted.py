@@ -38,7 +38,7 @@ class Predicted(JobFinding):
         if job.model is None:
             return None
         # Not the outcomes: no judge is asked for a prediction.
-        prediction = predict(job.model, job.pipeline.retrieved)
+        prediction = predict(job.model, job.pipeline.foreseeing)
         return Found(prediction, metrics=prediction.metrics, logged={"topics_at_risk": prediction.topics})
 
 

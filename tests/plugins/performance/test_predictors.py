@@ -97,6 +97,11 @@ def test_a_job_has_them_for_all_topics_though_a_sample_is_answered(small: SmallP
     assert some.outcomes[columns].equals(whole.outcomes[columns])
     compared = {info.name for info in besides_rankings(whole.answer_measures)}
     assert not compared.intersection(columns)
+    # A predictor reads them before an answer is made.
+    fresh = small(answers={"qpp": QueryPerformance()})
+    assert fresh.foreseeing[columns].equals(whole.outcomes[columns])
+    assert "rr" in fresh.foreseeing
+    assert "answers" not in fresh.seconds
     assert [info.of for info in whole.answer_measures if info.name in columns] == ["ranking", "context", "context"]
 
 

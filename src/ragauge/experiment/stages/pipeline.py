@@ -19,10 +19,11 @@ from ragauge.contract.protocols import ASKED, AnswerMeasureInfo, BringsChat
 from ragauge.estimate.slicing import SliceBy
 from ragauge.estimate.topic_samples import Sample
 from ragauge.experiment.clusters import clusters_of_topics
-from ragauge.experiment.outcomes import outcomes, retrieved, unjudged
+from ragauge.experiment.outcomes import outcomes, retrieved, unjudged, with_values
 from ragauge.experiment.slicing import slices_of_topics
 from ragauge.experiment.stages import repeating
-from ragauge.experiment.stages.answering import AskedContexts, OfMeasure, shown
+from ragauge.experiment.stages.answering import AskedContexts, MeasureRankings, OfMeasure, shown
+from ragauge.experiment.stages.measuring import RankingColumns
 from ragauge.experiment.stages.order import is_rewritten, stages
 from ragauge.experiment.stages.plan import JOINED, Output, Plan
 from ragauge.experiment.stages.running import StageRunner
@@ -155,6 +156,13 @@ class Pipeline(StageRunner):
             self.n_tokens,
         )
         return found.assign(**{str(name): found["qid"].map(of) for name, of in self.clusters.items()})
+
+    @cached_property
+    def foreseeing(self) -> pd.DataFrame:
+        """`retrieved` with the measures that look at no answer: what a predictor may read."""
+        before = [step for step in self.plan.steps if isinstance(step.stage, MeasureRankings | RankingColumns)]
+        steps = self._have(before)
+        return with_values(self.retrieved, pd.concat([step.done.frame(JOINED) for step in steps], ignore_index=True))
 
     @cached_property
     def outcomes(self) -> pd.DataFrame:

@@ -107,10 +107,10 @@ class QueryPerformance:
 
     def _of_scores(self, topics: pd.DataFrame, run: pd.DataFrame) -> dict[str, dict[str, float | str]]:
         ranked = run.sort_values(["qid", "rank"], kind="stable")
+        ranked = ranked[ranked["qid"].isin(topics["qid"])]
         lists: Mapping[str, np.ndarray] = {
             str(qid): own.to_numpy(dtype=float) for qid, own in ranked.groupby("qid", sort=False)["score"]
         }
-        lists = {qid: scores for qid, scores in lists.items() if qid in set(topics["qid"])}
         if gives_ranks_alone(list(lists.values())):
             return {info.name: dict.fromkeys(lists, _NONE) for info in OF_SCORES}
         length = {qid: max(len(words(query)), 1) for qid, query in zip(topics["qid"], topics["query"], strict=True)}

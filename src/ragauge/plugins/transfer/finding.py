@@ -24,6 +24,7 @@ from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import Jobs
 from ragauge.estimate.outcomes import fit_rows
 from ragauge.findings.tables import SHORT, between, number, table
+from ragauge.findings.thresholds import features_of
 from ragauge.plugins.transfer.measured import Transfer, leave_one_out, transfer_metrics
 from ragauge.show.drawing import CLASS_COLOURS, MARKERS, legend, legend_rows, new_figure, plain
 from ragauge.show.formats import score
@@ -45,7 +46,7 @@ class Transfers(Finding):
         """{what was left out: `Transfer`}; None where nothing was judged twice."""
         if "thresholds" not in found:
             return None
-        rows = fit_rows(jobs.outcomes, jobs.records[0]["estimate"]["features"])
+        rows = fit_rows(jobs.outcomes, features_of(jobs))
         known = rows[rows["label"].notna()]
         moved = {
             by: leave_one_out(rows, by, **jobs.records[0]["estimate"], n_boot=jobs.n_boot, seed=jobs.seed)
@@ -72,7 +73,7 @@ class Transfers(Finding):
 def over_datasets(groups: Sequence[Jobs]) -> Transfer | None:
     """Leave one dataset out of groups that measured by the same means; None where under two have verdicts."""
     judged = sorted(
-        (jobs for jobs in groups if fit_rows(jobs.outcomes)["label"].notna().any()),
+        (jobs for jobs in groups if fit_rows(jobs.outcomes, features_of(jobs))["label"].notna().any()),
         key=lambda jobs: min(record["number"] for record in jobs.records),
     )
     if len(judged) < 2:
@@ -80,7 +81,7 @@ def over_datasets(groups: Sequence[Jobs]) -> Transfer | None:
     # Topics of two collections are different ones, whatever their qids.
     rows = pd.concat(
         [
-            (rows := fit_rows(jobs.outcomes)).assign(
+            (rows := fit_rows(jobs.outcomes, features_of(jobs))).assign(
                 dataset=jobs.dataset, qid=jobs.dataset + "/" + rows["qid"].astype(str)
             )
             for jobs in judged
