@@ -8,7 +8,6 @@ import sqlite3
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 
 import stand_in_anthropic
 from anthropic_server import AnthropicServer
+from dying import Killed, dying
 from ragauge.contract.errors import ConfigError, MissingError, WaitingError
 from ragauge.llms.chat import ChatLLM
 from ragauge.plugins.batches import table
@@ -70,10 +70,6 @@ def test_a_stage_is_one_batch_at_half_the_price_and_is_paid_once(store: Store) -
     assert open_rows(store) == (0, 0)
 
 
-class Killed(BaseException):
-    """The process is gone."""
-
-
 STEPS: list[tuple[Any, str]] = [
     (table, "enter"), (table, "mark"), (AnthropicBatches, "create"), (AnthropicBatches, "look"),
     (AnthropicBatches, "downloaded"), (table, "settle"), (table, "close"),
@@ -86,29 +82,20 @@ STEPS: list[tuple[Any, str]] = [
 def test_a_kill_at_any_step_sends_nothing_twice_and_loses_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, nth: int, when: str
 ) -> None:
-    real: Callable[..., Any] = getattr(place, name)
-    calls = Counter[str]()
-
-    def dies(*given: Any, **more: Any) -> Any:
-        calls[name] += 1
-        if when == "before" and calls[name] == nth:
-            raise Killed
-        found = real(*given, **more)
-        if when == "after" and calls[name] == nth:
-            raise Killed
-        return found
-
+    calls: list[str] = []
+    dies = dying(getattr(place, name), nth, when, calls)
     monkeypatch.setattr(table, "AT_ONCE", 4)  # seven requests are two parts
     # The batch is under way when the next process looks for it, and its custom ids cannot be read yet.
     with AnthropicServer(seconds=0.2) as server:
         llm = model(server)
         with monkeypatch.context() as patched:
             patched.setattr(place, name, dies)
+            killed = False
             try:
                 texts(llm, store)
             except Killed:
-                calls["killed"] += 1
-        assert calls["killed"] or nth > calls[name]
+                killed = True
+        assert killed or nth > len(calls)
         assert texts(llm, store) == REPLIES
     assert server.submitted == Counter(PROMPTS) == server.whole
     assert llm.spent(store) == pytest.approx(server.charged)

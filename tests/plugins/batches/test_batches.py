@@ -17,6 +17,7 @@ import pytest
 
 from batch_server import BatchServer
 from chat_server import ChatServer
+from dying import Killed, dying
 from ragauge.answering.judges import ChatJudge
 from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError, WaitingError
 from ragauge.contract.protocols import FreshWorkplace
@@ -101,10 +102,6 @@ def test_without_waiting_the_job_ends_with_a_code_of_its_own_and_the_same_comman
     assert llm.spent(store) == pytest.approx(server.charged)
 
 
-class Killed(BaseException):
-    """The process is gone."""
-
-
 def of_class(name: str) -> Callable[[], tuple[Any, str]]:
     return lambda: (OpenAIBatches, name)
 
@@ -126,17 +123,8 @@ def test_a_kill_at_any_step_sends_nothing_twice_and_loses_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch, step: Callable[[], tuple[Any, str]], nth: int, when: str
 ) -> None:
     place, name = step()
-    real, calls = getattr(place, name), Counter[str]()
-
-    def dies(*given: Any, **more: Any) -> Any:
-        calls[name] += 1
-        if when == "before" and calls[name] == nth:
-            raise Killed
-        found = real(*given, **more)
-        if when == "after" and calls[name] == nth:
-            raise Killed
-        return found
-
+    calls: list[str] = []
+    dies = dying(getattr(place, name), nth, when, calls)
     monkeypatch.setattr(table, "AT_ONCE", 4)  # seven requests are two parts
     with BatchServer() as server:
         llm = model(server, timeout=0.7, retries=9)
@@ -147,7 +135,7 @@ def test_a_kill_at_any_step_sends_nothing_twice_and_loses_nothing(
                 texts(llm, store)
             except Killed:
                 killed = True
-        assert killed or nth > calls[name]
+        assert killed or nth > len(calls)
         assert texts(llm, store) == replies()
     assert server.submitted == Counter(PROMPTS) == server.whole
     assert llm.spent(store) == pytest.approx(server.charged)
