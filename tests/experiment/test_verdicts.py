@@ -33,7 +33,7 @@ class Retrieved:
 
     def __init__(self, scores: np.ndarray) -> None:
         self.sample = Sample(n=60, seed=2, design="neyman")
-        self.retrieved = pd.DataFrame({"qid": QIDS, "ir_score": scores})
+        self.foreseeing = pd.DataFrame({"qid": QIDS, "ir_score": scores})
         self.sampled: pd.DataFrame | None = None
 
     def set_sampled(self, frame: pd.DataFrame) -> None:
@@ -49,7 +49,7 @@ def test_the_topics_of_a_sample_are_chosen_by_what_all_systems_retrieved() -> No
     pd.testing.assert_frame_equal(first.sampled, cast(pd.DataFrame, second.sampled))
 
     def chosen(*of: Retrieved) -> pd.DataFrame:
-        p5 = pd.concat([r.retrieved.set_index("qid")["ir_score"] for r in of])
+        p5 = pd.concat([r.foreseeing.set_index("qid")["ir_score"] for r in of])
         return choose_topics(p5, 60, seed=2, design="neyman")
 
     pd.testing.assert_frame_equal(first.sampled, chosen(first, second))
