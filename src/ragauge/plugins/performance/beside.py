@@ -7,17 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from ragauge.contract import frames
-from ragauge.contract.protocols import Retriever
+from ragauge.contract.protocols import Retriever, Tools
 from ragauge.experiment.stages.answering import MeasureRankings, checked_values
 from ragauge.experiment.stages.documents import Index, chunks_to_search
-from ragauge.experiment.stages.stage import QUESTIONS, Budget, Components, Frames, Read, Reads, Stage, Tools
+from ragauge.experiment.stages.stage import QUESTIONS, Budget, Components, Frames, Read, Reads, Stage
 from ragauge.plugins.performance.agreement import Agreement
 
 
-def stages(components: Components, budget: Budget, key: str, measure: Agreement) -> Iterator[Stage]:
+def stages(components: Components, budget: Budget, key: str, measure: Any) -> Iterator[Stage]:
     """The stages of the measure, which has this key in the config."""
     for name in measure.retrievers:
-        yield Index(replace(components, retriever=measure), budget, name)  # type: ignore[arg-type]
+        yield Index(replace(components, retriever=measure), budget, name)
         yield RetrieveBeside(components, budget, name, measure.retrievers[name])
     yield MeasureBeside(components, budget, key, measure)
 
