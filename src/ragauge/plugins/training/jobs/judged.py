@@ -19,11 +19,11 @@ from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
 from ragauge.estimate.outcomes import fit_rows
 from ragauge.estimate.prediction import settings_of
-from ragauge.plugins.foresee.reference import READ_BY
 from ragauge.track import LoggedRun, Reader
 
 _TABLE = "per_question.json"
 _WHERE_THERE = ("judged", "stratum", "judge_status", "unanswerable", *FEATURES)  # columns of the table
+_READ_BY = "read_by"  # entry of the settings, as the plug-in foresee reads it
 _NAMED = 3  # runs that an error names
 _BEFORE_ANSWERS = ("context", "ranking")  # what a measure looks at where a predictor may read it
 
@@ -163,7 +163,7 @@ def _read_by(jobs: Sequence[LoggedRun], means: Sequence[Mapping[str, str]]) -> d
         having = [(run, of[name]) for run, of in zip(jobs, means, strict=True) if name in of]
         _refuse_several(name, [run for run, _ in having], [digest for _, digest in having])
         found[name] = having[0][1]
-    return {READ_BY: found}
+    return {_READ_BY: found}
 
 
 def _refuse_several(part: str, jobs: Sequence[LoggedRun], texts: Sequence[str]) -> None:
