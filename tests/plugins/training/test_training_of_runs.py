@@ -61,13 +61,18 @@ class Runs:
     def job(
         self, rows: pd.DataFrame, dataset: str = "one", sweep: str | None = None, judge: str = "lexical",
         measure: Any = MEASURE, tokenizer: Any = TOKENIZER, n_tokens: int = 100, role: str = "job",
-        features: Sequence[str] = ("ir_score",), **tags: str,
+        features: Sequence[str] = ("ir_score",), **tags: Any,
     ) -> str:  # fmt: skip
         identities = {"measure": measure, "tokenizer": tokenizer, "judge": {"component": judge}}
         means = comparable.digests(identities)
         choices = dict.fromkeys(GROUPS, "none") | {"dataset": dataset, "retriever": "bm25", "judge": judge}
         choices |= {"measure": measure["component"], "tokenizer": tokenizer["component"]}
-        every = {**choices, "role": role, "n_tokens": n_tokens, "dataset_digest": f"{dataset}0123456789"}
+        every: dict[str, Any] = {
+            **choices,
+            "role": role,
+            "n_tokens": n_tokens,
+            "dataset_digest": f"{dataset}0123456789",
+        }
         every |= {"sweep_id": sweep} if sweep else {}
         with track.Tracker(self.uri, dataset).run("a job", {}, every | comparable.as_tag(means) | tags) as run:
             if role == "job":
@@ -286,7 +291,8 @@ def test_leaving_out_may_be_one_word() -> None:
 def test_a_predictor_without_evidence_reads_measures_that_look_at_no_answer(runs: Runs) -> None:
     rows = judged("one").assign(ir_score=np.nan, coverage=lambda frame: frame["n_used"] / 100)
     shown = [AnswerMeasureInfo("coverage", "coverage", of="context"), AnswerMeasureInfo("em", "EM")]
-    job = runs.job(rows, features=["coverage"], **as_tag(shown))
+    tags: dict[str, Any] = {**as_tag(shown)}
+    job = runs.job(rows, features=["coverage"], **tags)
     code, record = runs.train(job, overrides=("trainer.features=[coverage]", "register=risk"))
     assert code == 0, record
     assert (record["metrics"]["judged_rows"], record["metrics"]["rows_left_out"]) == (40, 0)

@@ -1,1 +1,1 @@
-"""`ragauge foresee`: the classes of answers that nobody judged, from a predictor that reads no evidence."""
+"""`ragauge foresee`: the classes of unjudged answers, from a predictor without evidence."""

@@ -11,7 +11,7 @@ from ragauge.contract.errors import ConfigError
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-ABOUT = "foresees the classes of answers that nobody judged, from a predictor that reads no evidence"
+ABOUT = "foresees the classes of unjudged answers, from a predictor without evidence"
 
 _HELP = """\
 usage: ragauge foresee predictor=<model> key=value ...

@@ -19,9 +19,9 @@ ALPHA = 0.05
 def drift(window: pd.DataFrame, reference: Reference, features: Sequence[str], seed: int = 0) -> pd.DataFrame:
     """Each feature of the window against the training: [feature, training_median, window_median, distance, p, p_holm].
 
-    distance: of Kolmogorov and Smirnov, the largest difference of the two distribution functions, in [0, 1]. p: of
-    their two-sample test, with one row of every training topic, drawn by the seed, since rows of a topic are no
-    independent observations. p_holm: after Holm's correction over the features.
+    distance: Kolmogorov and Smirnov's, the largest difference of the two distribution functions, in [0, 1]. p: their
+    two-sample test. Rows of a topic are no independent observations, so the seed draws one row of every training topic.
+    p_holm: p after Holm's correction over the features.
     """
     once = reference.rows.sample(frac=1, random_state=seed).drop_duplicates("qid")
     rows: list[tuple[Any, ...]] = []

@@ -23,7 +23,8 @@ class Reference:
     """Training rows of a predictor.
 
     rows: [qid (a number of the topic), label, the features, weight where rows stand for several]; of whole topics.
-    how: spline, calibrate and penalty of the fit. n_topics: all topics of the fit, of which these may be a sample.
+    how: spline, calibrate and penalty of the fit. n_topics: how many topics the fit had; the rows may be
+    a sample of them.
     transfer: {what was left out: mean absolute error of class shares}.
     """
 
@@ -38,8 +39,8 @@ def as_settings(
 ) -> dict[str, Any]:
     """The entry of a predictor's settings that `read` reads.
 
-    rows: [qid, label, the features, weight where there is one], all with a label and every feature. Of many rows whole
-    topics are drawn by the seed. Numbers keep six digits; questions and other texts are not kept.
+    rows: [qid, label, the features, weight where there is one], all with a label and every feature. If rows are too
+    many, the seed draws whole topics. Numbers keep six digits; questions and other texts are not kept.
     """
     codes, n_topics = topic_codes(rows["qid"])
     numbers = [*features, *(["weight"] if "weight" in rows else [])]

@@ -1,9 +1,9 @@
-"""Shares of classes among answers that nobody judged, corrected by the labels that the predictor was fitted on.
+"""Shares of classes among unjudged answers, corrected by the labels of the predictor's training.
 
 The mean of P(class) over the window says what the predictor expects. Its errors are known on the training topics, from
-models that did not see them. Their mean, with weights that make the training look like the window, corrects the
-expectation, and its variance widens the interval: prediction-powered inference (Angelopoulos et al., Science 382, 2023)
-from one population to another, with density-ratio weights (doubly robust: Bang & Robins, Biometrics 61(4), 2005).
+models that did not see them. Density-ratio weights make the training look like the window. The weighted mean error
+corrects the expectation, and its variance widens the interval. This is prediction-powered inference (Angelopoulos et
+al., Science 382, 2023) for another population; the estimate is doubly robust (Bang & Robins, Biometrics 61(4), 2005).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _limits(values: np.ndarray, errors: np.ndarray, effective: float) -> list[tu
 def _errors_and_weights(
     window: pd.DataFrame, reference: Reference, features: Sequence[str], seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of every training topic: float64 [topics, 5] class less P(class), and float64 [topics] its weight."""
+    """Errors float64 [topics, 5], class less P(class), and weights float64 [topics] of the training topics."""
     rows = reference.rows
     codes, n_topics = topic_codes(rows["qid"])
     folds = np.random.default_rng(seed).permutation(n_topics)[codes] % min(_FOLDS, n_topics)
@@ -125,8 +125,8 @@ def _errors_and_weights(
 def density_ratio(training: pd.DataFrame, window: pd.DataFrame, topics: np.ndarray) -> np.ndarray:
     """float64 [training rows]: how much more common such a row is in the window, up to a factor; at most 20 means.
 
-    By a logistic regression of window against training (Bickel et al., JMLR 10, 2009); `topics` numbers the topics of
-    the training rows, each of which counts once.
+    A logistic regression tells window from training (Bickel et al., JMLR 10, 2009). `topics` numbers the topics of the
+    training rows; each topic counts once.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

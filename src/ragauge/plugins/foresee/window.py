@@ -62,7 +62,7 @@ class Foreseen:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """What MLflow shows of the window."""
+        """The metrics of the window's MLflow run."""
         found: dict[str, float] = {
             "topics": len(self.topics),
             "foreseen_refused_share": float((self.topics["refused"] != "").mean()),

@@ -47,11 +47,11 @@ class Judged:
 def read_judged(sources: Sequence[str], uri: str | None, features: Sequence[str] = ("ir_score",)) -> Judged:
     """The judged rows of the jobs that the sources name: ids of MLflow runs of jobs and sweeps, or folders.
 
-    features: what a predictor is to read, of FEATURES and the jobs' measures that look at no answer; topics without an
-    IR score are left out where it is among them. ConfigError where the jobs' scores or labels do not mean the same
-    (another measure, tokenizer or judge, its prompt and model included), naming what differs, and for a feature that
-    looks at the answer or that no job measured. DataError for sources that are not there, that did not finish, or in
-    which no job has a judged topic with evidence.
+    features: columns for a predictor, from FEATURES and the jobs' measures that look at no answer. If ir_score is among
+    them, topics without an IR score are left out. ConfigError where the jobs' scores or labels do not mean the same
+    (another measure, tokenizer or judge, its prompt and model included), naming what differs. ConfigError, too, for a
+    feature that looks at the answer or that no job measured. DataError for sources that are not there,
+    that did not finish, or in which no job has a judged topic with evidence.
     """
     found = Found.of(sources, uri)
     runs = sorted(found.runs, key=lambda run: run.run_id)
