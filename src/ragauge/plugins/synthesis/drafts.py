@@ -101,7 +101,7 @@ def locate_evidence(draft: Draft, text_of: Callable[[str], str]) -> None:
     for which, sentence in draft.written.evidence:
         docno = draft.unit.docnos[which]
         text = text_of(docno)
-        found = _find(sentence, text)
+        found = find_sentence(sentence, text)
         if found is None:
             draft.reject("evidence")
             draft.results["evidence_not_found"] = sentence
@@ -117,7 +117,7 @@ def locate_evidence(draft: Draft, text_of: Callable[[str], str]) -> None:
     draft.results["evidence"] = PASSED
 
 
-def _find(sentence: str, text: str) -> tuple[int, int] | None:
+def find_sentence(sentence: str, text: str) -> tuple[int, int] | None:
     """Where a sentence stands in a text, any white space for any; None for one of too few words."""
     if len(words(sentence)) < _MIN_EVIDENCE:
         return None
