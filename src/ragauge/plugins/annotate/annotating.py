@@ -60,7 +60,7 @@ def register() -> None:
 
 @dataclass(frozen=True)
 class Annotation:
-    """What was made: graded passages and evidence parts by qid, and what deeper pools would add."""
+    """Graded passages and evidence parts by qid, and an estimate of the evidence that deeper pools would add."""
 
     graded: Mapping[str, list[Graded]]
     parts: Mapping[str, list[Part]]

@@ -1,7 +1,7 @@
 """Means of IR scores over all topics as people's evidence would give them: PPI++ over a ratio.
 
-A topic for which nobody finds evidence has no IR score, so the mean is a ratio: the sum of scores over the number of
-topics with evidence. It is the R at which the mean of has * (score - R) is 0, has being 1 with evidence and 0 without.
+A topic without evidence has no IR score. So the mean is a ratio, the sum of scores over the number of topics with
+evidence. It is the R at which the mean of has * (score - R) is 0, has being 1 with evidence and 0 without.
 That mean is estimated by prediction-powered inference (`ragauge.estimate._powered`), the made scores being the
 predictions; its standard error over the share with evidence is that of R (delta method).
 """

@@ -1,7 +1,7 @@
-"""What the depth of a pool missed: new evidence by rank, and how much the next ranks would bring.
+"""Evidence that the depth of a pool missed, estimated from new evidence by rank.
 
 New evidence per rank falls about as a power of the rank, by which Zobel (SIGIR 1998) extrapolated TREC's pools. So its
-number at rank d is taken for Poisson with mean exp(a + b log d), b at most 0, fitted by maximum likelihood, and summed
+number at rank d is taken for Poisson with mean exp(a + b log d), b at most 0. The fit by maximum likelihood is summed
 over as many ranks again. Evidence that no pooled retriever ranks there is in no such number.
 """
 
@@ -22,7 +22,7 @@ _STEEPEST = -20.0  # b where nothing is new after the first rank
 class Missed:
     """Evidence parts that ranks depth + 1 to 2 depth would add over all topics, with an interval over topics.
 
-    by_rank: new parts at rank 1, 2, ..., depth. share: of the parts of ranks 1 to 2 depth that are lacking.
+    by_rank: new parts at rank 1, 2, ..., depth. share: the missed parts over all parts of ranks 1 to 2 depth.
     """
 
     by_rank: tuple[int, ...]

@@ -66,7 +66,7 @@ def checked_files(out: str | None, corpus: str | None, overwrite: bool) -> Files
 
 @dataclass(frozen=True)
 class Provenance:
-    """What all topics that were annotated share: the evaluator, the digest of its prompt, the pool, the version."""
+    """The evaluator, its prompt, the pool and the version, which all annotated topics share."""
 
     model: str
     prompt: str
