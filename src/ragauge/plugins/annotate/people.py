@@ -35,7 +35,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Sheet:
-    """The rows of the topics that people finished, by qid; unfinished: the number of topics with a row that has no grade."""
+    """The rows of the topics that people finished, by qid; unfinished: topics with a row that has no grade."""
 
     file: Path
     rows: Mapping[str, list[Row]]
