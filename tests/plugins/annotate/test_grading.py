@@ -5,8 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from ragauge.plugins.annotate.grading import Graded, Verdict, find_quote, parts_of, read_verdict
+from ragauge.plugins.annotate.grading import Graded, Verdict, parts_of, read_verdict
 from ragauge.plugins.annotate.pool import Pooled, pooled
+from ragauge.texts.quotes import find_sentence
 
 
 @pytest.mark.parametrize(
@@ -32,11 +33,11 @@ def test_a_verdict_is_read_exactly(reply: str, verdict: Verdict | None) -> None:
 
 def test_a_quote_stands_in_its_passage_character_by_character_white_space_aside() -> None:
     text = "A town.\nIts bridge  is (very) old."
-    assert find_quote("Its bridge is (very) old.", text) == (8, 34)
-    assert find_quote("its bridge is (very) old.", text) is None
-    assert find_quote("Its bridge is very old.", text) is None
-    assert find_quote("A town.", text) is None  # two words could stand anywhere
-    assert find_quote("", text) is None
+    assert find_sentence("Its bridge is (very) old.", text) == (8, 34)
+    assert find_sentence("its bridge is (very) old.", text) is None
+    assert find_sentence("Its bridge is very old.", text) is None
+    assert find_sentence("A town.", text) is None  # two words could stand anywhere
+    assert find_sentence("", text) is None
 
 
 def test_a_pool_holds_each_passage_once_with_all_its_ranks() -> None:

@@ -13,7 +13,7 @@ from ragauge.contract.protocols import Workplace
 from ragauge.llms.json_replies import OK, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.plugins.annotate.pool import Pooled
-from ragauge.plugins.synthesis.drafts import find_sentence
+from ragauge.texts.quotes import find_sentence
 
 PROMPTS = f"{__package__}.prompts"
 WHO = "annotation"  # in the counts of requests
@@ -97,7 +97,7 @@ def grade(
                 graded[qid].append(Graded(one, None, (), (), reply.status, asked))
                 continue
             quotes = reply.value.quotes if reply.value.grade >= min_grade else ()
-            spans = {quote: find_quote(quote, one.text) for quote in quotes}
+            spans = {quote: find_sentence(quote, one.text) for quote in quotes}
             graded[qid].append(
                 Graded(
                     one,
@@ -122,11 +122,6 @@ def read_verdict(reply: str) -> Verdict | None:
     if len(quotes) > _MOST_QUOTES or not all(isinstance(quote, str) for quote in quotes):
         return None
     return Verdict(number, tuple(dict.fromkeys(quotes)))
-
-
-def find_quote(quote: str, text: str) -> tuple[int, int] | None:
-    """Where a quote stands in a text character by character, white space aside; None for fewer than three words."""
-    return find_sentence(quote, text)
 
 
 def parts_of(graded: Iterable[Graded]) -> list[Part]:

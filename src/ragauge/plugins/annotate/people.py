@@ -11,8 +11,9 @@ from pathlib import Path
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.plugins.annotate.grading import GRADES, find_quote
+from ragauge.plugins.annotate.grading import GRADES
 from ragauge.plugins.annotate.records import SEPARATOR
+from ragauge.texts.quotes import find_sentence
 
 _MIN_GRADE = 2  # of a row that does not say
 _NEEDED = ("qid", "docno", "grade", "quotes")
@@ -110,7 +111,7 @@ def evidence_of(sheet: Sheet, docs: pd.DataFrame, qids: pd.Series) -> pd.DataFra
                 raise DataError(f"{where}: grade {row.grade} takes the sentences that answer in the column quotes")
             for quote in row.quotes:
                 text = texts[row.docno]
-                at = find_quote(quote, text) or find_quote(quote.removeprefix("'"), text)
+                at = find_sentence(quote, text) or find_sentence(quote.removeprefix("'"), text)
                 if at is None:
                     raise DataError(
                         f"{where}: {quote!r} does not stand in document {row.docno!r}; allowed are its sentences "
