@@ -33,7 +33,7 @@ def embed(questions: Sequence[str]) -> np.ndarray:
 def answers(n: int, by_question: bool, seed: int = 0) -> pd.DataFrame:
     """Answers of two systems; yes-or-no questions are answered right more often, or not, and so is a large x."""
     rng = np.random.default_rng(seed)
-    queries = np.repeat([f"{'Is' if i % 2 else 'Who'} {rng.integers(1e9)}?" for i in range(n)], 2)
+    queries = np.repeat([f"{'Is' if i % 2 else 'Who'} {rng.integers(1_000_000_000)}?" for i in range(n)], 2)
     x = rng.normal(size=2 * n)
     kind = np.array([1.0 if query.startswith("Is") else -1.0 for query in queries])
     right = rng.random(2 * n) < 1 / (1 + np.exp(-x - (1.5 * kind if by_question else 0)))

@@ -25,7 +25,7 @@ Embed = Callable[[Sequence[str]], np.ndarray]  # questions to float [questions, 
 
 @dataclass(frozen=True)
 class Head:
-    """One layer: the logit of a right answer is `vector @ weights + intercept`. penalty: of the fit; inf for none."""
+    """One layer: the logit of a right answer is `vector @ weights + intercept`. penalty: inf for no layer."""
 
     weights: np.ndarray
     intercept: float
