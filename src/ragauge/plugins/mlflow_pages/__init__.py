@@ -1,0 +1,1 @@
+"""MLflow's own pages: traces with scores and costs, evaluation runs, evaluation datasets, scorers."""
