@@ -80,7 +80,7 @@ def topics_of(job: Job, ids: Mapping[str, str] | None = None) -> Iterator[TopicT
     answers = _rows(pipeline.answers)
     verdicts = _rows(pipeline.verdicts)
     expected = expectations_of(pipeline.frame("topics"), pipeline.frame("evidence"))
-    missed = _missed(pipeline)
+    missed = missed_parts(pipeline)
     chat = job.cfg.llm.get("chat") or {}
     names = [info.name for info in besides_rankings(job.answer_measures)]
     rows = outcomes[outcomes["answer_status"].ne(NOT_SAMPLED)].merge(
@@ -99,10 +99,10 @@ def topics_of(job: Job, ids: Mapping[str, str] | None = None) -> Iterator[TopicT
             scores={} if pd.isna(row["ir_score"]) else {"ir_score": float(row["ir_score"])},
             error=_text(row["answer_error"]),
             model=chat.get("model"),
-            price=chat.get("price"),
-            usage=_usage(answers.get(qid)),
+            price=job.cfg.llm.get("price"),
+            usage=usage_of(answers.get(qid)),
             expectations=expected.get(qid, {}),
-            feedback=_feedback(row, names, missed.get(qid), _usage(verdicts.get(qid))),
+            feedback=feedback_of(row, names, missed.get(qid), usage_of(verdicts.get(qid))),
             trace_id=(ids or {}).get(qid),
         )
 
@@ -150,7 +150,7 @@ def why_class(label: int, reason: object, raw: object) -> str:
     return ": ".join(filter(None, (JUDGE_CLASSES[label], said)))
 
 
-def _feedback(
+def feedback_of(
     row: Mapping[Hashable, Any], names: Sequence[str], parts: Sequence[tuple[str, float]] | None, judged: Usage
 ) -> dict[str, Feedback]:
     """Judge's class, whether the answer is right, IR score and the answer measures `names`, as far as there are any."""
@@ -164,7 +164,7 @@ def _feedback(
     return found | {name: Feedback(float(row[name])) for name in names if pd.notna(row[name])}
 
 
-def _missed(pipeline: Any) -> dict[str, list[tuple[str, float]]]:
+def missed_parts(pipeline: Any) -> dict[str, list[tuple[str, float]]]:
     """(text, value) of every scored part of the evidence at the job's budget, by qid."""
     scores = pipeline.frame("part_scores")
     here = scores[scores["n_tokens"] == pipeline.n_tokens]
@@ -192,7 +192,7 @@ def _rows(frame: pd.DataFrame) -> dict[str, dict[Hashable, Any]]:
     return {row["qid"]: row for row in frame.to_dict("records")}
 
 
-def _usage(row: Mapping[Hashable, Any] | None) -> Usage:
+def usage_of(row: Mapping[Hashable, Any] | None) -> Usage:
     """The usage on a row of answers or verdicts; no tokens where it took none."""
     if row is None:
         return Usage()
