@@ -1,4 +1,4 @@
-"""Feedback on MLflow's traces: what people say of answers there."""
+"""Labels that people gave to answers on MLflow's traces."""
 
 from __future__ import annotations
 

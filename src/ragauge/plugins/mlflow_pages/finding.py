@@ -49,7 +49,7 @@ class Pages(JobFinding):
 
 
 def source_of(job: Job) -> AssessmentSource:
-    """Who gives a job's feedback: the judge by its option's name, as an LLM or as code."""
+    """MLflow's source of a job's feedback: the judge's option, as an LLM or as code."""
     from mlflow.entities import AssessmentSource
 
     kind = "LLM_JUDGE" if job.pipeline.components.judge.kind == "chat" else "CODE"

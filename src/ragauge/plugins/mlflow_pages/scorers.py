@@ -1,4 +1,4 @@
-"""Scorers for `mlflow.genai.evaluate`: ragauge's values for an app of somebody's own, without a job."""
+"""Scorers for `mlflow.genai.evaluate`: they measure an app without a job."""
 
 from __future__ import annotations
 

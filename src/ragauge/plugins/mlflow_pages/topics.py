@@ -108,7 +108,7 @@ def topics_of(job: Job, ids: Mapping[str, str] | None = None) -> Iterator[TopicT
 
 
 def expectations_of(topics: pd.DataFrame, evidence: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """MLflow's expectations of every topic by qid; {} of one of which nothing is known.
+    """MLflow's expectations of every topic by qid; {} where the dataset holds no truth.
 
     `expected_response`: the reference answer, the first of several. `expected_retrieved_context`: the evidence,
     {doc_uri, content} a part. `expected_facts`: its texts, where there is no reference answer: MLflow's judge of

@@ -33,7 +33,7 @@ def write_traces(
 ) -> dict[str, str]:  # fmt: skip
     """Writes a trace per topic, of the run, with its expectations and feedback; returns their ids by qid.
 
-    source: who gives the feedback; said_by: the run that the feedback is of, `run_id` without it. The ids are random
+    source: MLflow's source of the feedback; said_by: the id of its run, None for `run_id`. The ids are random
     whatever seed Python's generator has. Spans are written for a hundred traces in one transaction, a trace's
     assessments in that of the trace. TrackingError where the server does not take spans (MLflow before 3.4).
     """
