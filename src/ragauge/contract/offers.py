@@ -148,6 +148,7 @@ class AnswerMeasureOffers(PartOffers, Protocol):
     sees_longest: whether `measure_passages` is given what stands in the longest context that the job lays out.
     job_metrics: the names of what `MeasuresJob.of_job` gives.
     repeat: how many topics are measured once more. may_lack_claims: whether an answer may hold no claim to measure.
+    stages: the dotted path of a function of components, budget, key and measure that gives its stages; "": the usual.
     """
 
     infos: tuple[AnswerMeasureInfo, ...] = ()
@@ -157,6 +158,7 @@ class AnswerMeasureOffers(PartOffers, Protocol):
     job_metrics: tuple[str, ...] = ()
     repeat: int = 0
     may_lack_claims: bool = False
+    stages: str = ""
 
     def check_topics(self, topics: pd.DataFrame) -> None:
         """Raises what is wrong with its own files for these topics; here nothing."""

@@ -12,6 +12,7 @@ from ragauge.plugins.llm_measures import (
     context_recall,
     context_relevance,
     nuggets,
+    sufficient_context,
     support,
 )
 
@@ -28,6 +29,7 @@ READ: dict[str, Any] = {
         "nuggets_in_answer": lambda text: nuggets._read_support(text, 3),
         "questions_of_answer": lambda text: answer_relevancy._read(text, 2),
         "statements_in_sentences": lambda text: context_recall.read_ways(text, 2, 9),
+        "sufficient_context": sufficient_context.read_verdict,
         "support": support._stated,
     }.items()
 }

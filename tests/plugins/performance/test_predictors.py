@@ -14,7 +14,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
 from ragauge.contract.protocols import MeasuresRanking, Tools
 from ragauge.estimate.topic_samples import Sample
-from ragauge.plugins.performance.predictors import QueryPerformance, gives_ranks_alone, nqc, overlap, smv, wig
+from ragauge.plugins.performance.predictors import QueryPerformance, gives_ranks_alone, nqc, smv, wig
 from small_pipeline import SmallPipelines
 
 SCORES = np.array([4.0, 2.0, 1.0, 1.0])  # mean 2
@@ -28,13 +28,22 @@ def test_the_predictors_of_scores_by_hand() -> None:
     assert math.isnan(smv(np.array([1.0, -0.5]), 2))
 
 
-def test_the_overlap_by_hand_and_against_its_series() -> None:
-    assert overlap([0, 1, 2], 0.9) == pytest.approx(1.0)
-    # The first places differ, from the second on both have the same items.
-    assert overlap([1, 0], 0.5) == pytest.approx((1 - 0.5) * 0.5 + 0.5**2)
-    order = list(np.random.default_rng(0).permutation(9))
-    agreed = [len(set(order[:d]) & set(range(d))) / d for d in range(1, 10)] + [1.0] * 4000
-    assert overlap(order, 0.8) == pytest.approx(0.2 * sum(0.8**d * a for d, a in enumerate(agreed)))
+def test_the_predictors_of_scores_against_twins_of_their_formulas() -> None:
+    """Twins in plain Python, one score at a time, of Shtok et al. 2012, Zhou & Croft 2007 (lambda = 1 / sqrt(words))
+    and Tao & Wu 2014; the mean of the list stands for the corpus throughout.
+    """
+    rng = np.random.default_rng(7)
+    for n, k, words in ((30, 10, 4), (6, 10, 9), (2, 2, 1)):
+        scores = np.sort(rng.gamma(2.0, 3.0, n))[::-1]
+        first = list(map(float, scores[:k]))
+        corpus = math.fsum(map(float, scores)) / n
+        mean = math.fsum(first) / len(first)
+        deviation = math.sqrt(math.fsum((s - mean) ** 2 for s in first) / len(first))
+        gain = math.fsum((s - corpus) / math.sqrt(words) for s in first) / len(first)
+        variance = math.fsum(s * abs(math.log(s / mean)) for s in first) / len(first)
+        assert nqc(scores, k) == pytest.approx(deviation / corpus, rel=1e-12)
+        assert wig(scores, k, words) == pytest.approx(gain, rel=1e-12, abs=1e-12)
+        assert smv(scores, k) == pytest.approx(variance / corpus, rel=1e-12)
 
 
 def test_ranks_alone_are_no_scores() -> None:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pandas as pd
 
-from ragauge.contract.offers import RetrieverOffers, offered
+from ragauge.contract.loading import locate
+from ragauge.contract.offers import AnswerMeasureOffers, RetrieverOffers, offered
 from ragauge.contract.protocols import (
     AnswerMeasure,
     Approximates,
@@ -114,7 +115,9 @@ def stages(
             yield AskedContexts(components, budget, to_answer)
         yield Answer(components, budget, to_answer is not None)
         for name, measure in components.answers.items():
-            if isinstance(measure, VariesContexts):
+            if own := offered(measure, AnswerMeasureOffers).stages:
+                yield from locate(f"answers.{name}", own)(components, budget, name, measure)
+            elif isinstance(measure, VariesContexts):
                 yield from varied_stages(components, budget, name, measure, to_answer)
             else:
                 stage = MeasureRankings if isinstance(measure, MeasuresRanking) else MeasureAnswers

@@ -94,7 +94,7 @@ class ERag:
         `variant` is the text's rank; n_tokens the tokens that it has, so that equal texts are equal contexts
         whatever the budget. Topics without a reference answer are left out, as are texts without any text.
         """
-        known = {qid for qid, answers in _references(topics).items() if answers}
+        known = {qid for qid, answers in references_of(topics).items() if answers}
         first = passages[(passages["rank"] < self.depth) & passages["qid"].isin(known)]
         distinct = list(dict.fromkeys(first["text"]))
         cut: dict[str, tuple[str, int]] = {}
@@ -132,7 +132,7 @@ class ERag:
             )
         }
         failed = set(labels.loc[labels["label"].isna(), "qid"])
-        without = {qid for qid, texts in _references(topics).items() if not texts}
+        without = {qid for qid, texts in references_of(topics).items() if not texts}
         qids = answers["qid"].tolist()
         budgets = answers["n_tokens"].tolist()
         status = [
@@ -213,7 +213,7 @@ class ERag:
             )
 
 
-def _references(topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+def references_of(topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
     """The reference answers by qid; none of an unanswerable topic, which no text can answer."""
     marked = set(topics["qid"][is_unanswerable(topics)])
     return {qid: () if qid in marked else texts for qid, texts in references(topics).items()}

@@ -13,6 +13,7 @@ from ragauge.contract.answer_measures import NO_CONTEXT
 from ragauge.contract.checks import require_count, require_flag, require_number
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.measures.questions import content_words
+from ragauge.plugins.performance.overlap import rank_biased_overlap
 from ragauge.retrieval.passages import standing
 from ragauge.texts.words import words
 
@@ -62,7 +63,7 @@ class QueryPerformance:
     """
 
     component: ClassVar[str] = "qpp"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     depth: int = 10
     persistence: float = 0.9
@@ -140,7 +141,8 @@ class QueryPerformance:
                 orders.append(cosines[qid])
                 found["question_similarity"][qid] = float(cosines[qid].max())
                 found["mean_similarity"][qid] = float(cosines[qid].mean())
-            agreed = [overlap(list(np.argsort(-by, kind="stable")), self.persistence) for by in orders]
+            placed = [np.argsort(-by, kind="stable").tolist() for by in orders]
+            agreed = [rank_biased_overlap(range(len(seen)), order, self.persistence) for order in placed]
             found["order_agreement"][qid] = float(np.mean(agreed)) if asked else _NONE
         return found
 
@@ -192,19 +194,6 @@ def smv(scores: np.ndarray, depth: int) -> float:
     if (scores <= 0).any():
         return float("nan")
     return float((first * np.abs(np.log(first / first.mean()))).mean() / scores.mean())
-
-
-def overlap(order: Sequence[int], persistence: float) -> float:
-    """Rank-biased overlap of 0, 1, 2, ... with another order of the same items, in [0, 1]; 1 for the same order.
-
-    Both rankings end after n items, which they have in common, so the overlap of all deeper ranks is 1 (RBO_EXT).
-    Source: Webber, Moffat & Zobel, TOIS 28(4), 2010, formula 32.
-    """
-    p, total, seen = persistence, 0.0, set()
-    for depth, item in enumerate(order, 1):
-        seen.add(item)
-        total += p ** (depth - 1) * sum(one < depth for one in seen) / depth
-    return min((1 - p) * total + p ** len(order), 1.0)
 
 
 def gives_ranks_alone(lists: Sequence[np.ndarray]) -> bool:

@@ -1,0 +1,99 @@
+"""`sufficient_context`: whether a context, as a whole, holds what is needed to answer, asked without any reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import pandas as pd
+
+from ragauge.contract.answer_measures import NO_CONTEXT
+from ragauge.contract.checks import require_count
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import AnswerMeasureInfo, Tools
+from ragauge.llms.json_replies import OK, ask_each, json_of, quoted
+from ragauge.llms.prompts import fill
+from ragauge.plugins.llm_measures import read_prompt
+from ragauge.plugins.llm_measures.claims import one_line
+from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
+from ragauge.retrieval.passages import standing
+
+SUFFICIENT, CONTRADICTORY, INSUFFICIENT = VERDICTS = ("sufficient", "contradictory", "insufficient")
+
+
+class Verdict(NamedTuple):
+    """One of `VERDICTS`, and why the model says so."""
+
+    verdict: str
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class SufficientContext:
+    """Whether an answer to the question can be concluded from the context alone: 1 or 0.
+
+    sufficient_context: 1 where the verdict is sufficient. contradictory_context: 1 where passages of the context
+        support different answers, and nothing in it decides between them.
+    No answer, reference or evidence is looked at, so every topic with a context has a value before the llm is asked.
+    One request for each distinct question and context. Source: Joren et al., Sufficient Context, ICLR 2025, whose
+    rater says sufficient or not; a contradiction that nothing decides is not sufficient there.
+    repeat: the number of topics that are measured once more, to show the measure's own noise. prompt ($question,
+    $passages): a text, or the name of a .txt file; null for the shipped one.
+    """
+
+    component: ClassVar[str] = "sufficient_context"
+    version: ClassVar[int] = 1
+    uses: ClassVar[frozenset[str]] = frozenset({"chat"})
+    needs: ClassVar[frozenset[str]] = frozenset({"contexts"})
+    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
+        AnswerMeasureInfo("sufficient_context", "sufficient context", unit="share", section="Contexts", of="context"),
+        AnswerMeasureInfo(
+            "contradictory_context", "contradictory context", "lower", "share", "Contexts", "context", False
+        ),
+    )
+
+    prompt: str | None = None
+    repeat: int = runtime(0)
+
+    def __post_init__(self) -> None:
+        require_count("answers.sufficient_context.repeat", self.repeat, 0)
+        read_prompt(self, "prompt", "sufficient_context.txt", ("question", "passages"))
+
+    def measure_ranking(
+        self, topics: pd.DataFrame, run: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools
+    ) -> pd.DataFrame:
+        """Frame `answer_values`, a row for every topic and info; missing where the reply is."""
+        seen = {str(qid): own.tolist() for qid, own in standing(passages).groupby("qid", sort=False)["seen"]}
+        requests = {
+            qid: self._request(query, seen[qid])
+            for qid, query in zip(topics["qid"], topics["query"], strict=True)
+            if qid in seen
+        }
+        readers = dict.fromkeys(requests.values(), read_verdict)
+        guesses = dict.fromkeys(readers, Verdict(INSUFFICIENT, None))
+        replies = ask_each(tools.chat, readers, tools.store, self.infos[0].label, guesses=guesses)
+
+        def measured(qid: str) -> Measured:
+            if qid not in requests:
+                return Measured(None, NO_CONTEXT)
+            said = replies[requests[qid]]
+            if (missing := lost(said)) is not None or said.value is None:
+                return missing or Measured(None, NO_CONTEXT)
+            verdict = said.value.verdict
+            return Measured((float(verdict == SUFFICIENT), float(verdict == CONTRADICTORY)), OK, said.value._asdict())
+
+        rows = topics[["qid"]].assign(n_tokens=n_tokens).astype({"n_tokens": "int64"})
+        return value_frame(rows, self.infos, [measured(qid) for qid in rows["qid"]])
+
+    def _request(self, query: str, seen: Sequence[str]) -> str:
+        return fill(str(self.prompt), question=query, passages="\n".join(map(quoted, seen)))
+
+
+def read_verdict(reply: str) -> Verdict | None:
+    """The verdict of a reply {"reason": ..., "verdict": one of `VERDICTS`}; None if it is anything else."""
+    found = json_of(reply)
+    if not isinstance(found, dict) or found.get("verdict") not in VERDICTS:
+        return None
+    reason = found.get("reason")
+    return Verdict(found["verdict"], one_line(reason) if isinstance(reason, str) else None)
