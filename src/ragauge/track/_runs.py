@@ -120,10 +120,10 @@ class Run:
 
         Written here and not by MLflow's log_table, which rounds numbers to ten digits.
         """
-        cells = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
-        text = json.dumps(
-            {"columns": list(frame.columns), "data": cells}, ensure_ascii=False, default=lambda v: v.item()
-        )
+        cells = frame.astype(object).to_numpy(copy=True)
+        cells[frame.isna().to_numpy()] = None
+        known = {"columns": list(frame.columns), "data": cells.tolist()}
+        text = json.dumps(known, ensure_ascii=False, default=lambda v: v.item())
         (self.folder / name).write_text(text, encoding="utf-8")
         self.tables = list(dict.fromkeys([*self.tables, name]))
         self._tags[_TABLES_TAG] = json.dumps([{"path": path, "type": "table"} for path in self.tables])
