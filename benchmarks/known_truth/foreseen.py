@@ -46,7 +46,7 @@ def _drift(kind: str, wanted: str) -> Row:
 SECTIONS: dict[str, list[Row]] = {
     "Shares of a window, foreseen": [
         *map(_row, _WORDS),
-        _drift("alike", "at most 5 %"),
+        _drift("alike", "about 5 %"),
         _drift("shifted", "nearly always"),
     ],
 }
