@@ -47,12 +47,12 @@ def rows(n: int, seed: int) -> pd.DataFrame:
 
 def test_what_says_something_new_adds_and_what_says_nothing_does_not() -> None:
     infos = [AnswerMeasureInfo(name, name, of="context") for name in ("new", "noise")]
-    found = foresight(rows(200, 1), [*infos, AnswerMeasureInfo("late", "late")], n_boot=50)
+    found = foresight(rows(200, 1), infos, n_boot=2)
     assert found is not None
     table = found.table[found.table["statistic"] == "auc_right"].set_index("measure")
     assert table.loc["new", "adds_lo"] > 0.05
     assert table.loc["noise", "adds"] == pytest.approx(0, abs=0.02)
-    assert table.loc["noise", "adds_lo"] < 0 or table.loc["noise", "adds"] < 0
+    assert table.loc["noise", "adds_lo"] < 0
     assert np.isnan(table.loc["ir_score", "adds"])
 
 
