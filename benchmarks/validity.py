@@ -42,6 +42,7 @@ MODULES = (
     "zones",
     "sampling",
     "answered",
+    "foreseen",
     "labels",
     "prompts",
     "ablation",

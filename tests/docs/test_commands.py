@@ -64,8 +64,10 @@ def problem(arguments: list[str]) -> str:
             import_module("ragauge.plugins.training.config").register()
             with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
                 compose("train", overrides=own)
-        elif arguments[0] == "synthesize":
-            import_module("ragauge.plugins.synthesis.command")._composed(arguments[1:])
+        elif arguments[0] in ("synthesize", "annotate"):
+            of = {"synthesize": "synthesis.synthesizing", "annotate": "annotate.annotating"}[arguments[0]]
+            register = import_module(f"ragauge.plugins.{of}").register
+            import_module("ragauge.plugins.synthesis.command").composed(arguments[0], arguments[1:], register)
         else:
             with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
                 for job in jobs(arguments[1:] if arguments[0] == "stages" else arguments):
@@ -94,7 +96,7 @@ def unread(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
 
         return parsed
 
-    if arguments[0] in known.names() and arguments[0] not in ("train", "synthesize", "stages", "help"):
+    if arguments[0] in known.names() and arguments[0] not in ("train", "synthesize", "annotate", "stages", "help"):
         with monkeypatch.context() as patch:
             for name in ("parse_args", "parse_intermixed_args"):
                 patch.setattr(argparse.ArgumentParser, name, alone(getattr(argparse.ArgumentParser, name)))

@@ -33,9 +33,9 @@ def test_looks_at_what_is_judged_take_a_gate() -> None:
     check_settings(OmegaConf.create({"judge": {"looks": 5}, "gate": {"correct_share": 0.6}}))
 
 
-@pytest.mark.parametrize("key", ["measure_latency", "foresight.target"])
+@pytest.mark.parametrize("key", ["measure_latency", "foresight.target", "human_evidence"])
 def test_a_setting_that_a_missing_plug_in_reads_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    cfg = OmegaConf.from_dotlist(["measure_latency=false", "foresight.target=null"])
+    cfg = OmegaConf.from_dotlist(["measure_latency=false", "foresight.target=null", "human_evidence=null"])
     asking = OmegaConf.merge(cfg, OmegaConf.from_dotlist([f"{key}=true"]))
     monkeypatch.setattr(loading, "entry_points", lambda group: [EntryPoint(key, __name__, group)])
     check_settings(asking)

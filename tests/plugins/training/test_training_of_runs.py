@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from hydra import compose, initialize_config_dir
 from processes import Command
 from ragauge import track
 from ragauge.contract import comparable
+from ragauge.contract.answer_measures import as_tag
 from ragauge.contract.groups import GROUPS
+from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate import fit_predictor
 from ragauge.experiment.folder import JobFolder
 from ragauge.plugins.training import config
@@ -58,13 +61,18 @@ class Runs:
     def job(
         self, rows: pd.DataFrame, dataset: str = "one", sweep: str | None = None, judge: str = "lexical",
         measure: Any = MEASURE, tokenizer: Any = TOKENIZER, n_tokens: int = 100, role: str = "job",
-        **tags: str,
+        features: Sequence[str] = ("ir_score",), **tags: Any,
     ) -> str:  # fmt: skip
         identities = {"measure": measure, "tokenizer": tokenizer, "judge": {"component": judge}}
         means = comparable.digests(identities)
         choices = dict.fromkeys(GROUPS, "none") | {"dataset": dataset, "retriever": "bm25", "judge": judge}
         choices |= {"measure": measure["component"], "tokenizer": tokenizer["component"]}
-        every = {**choices, "role": role, "n_tokens": n_tokens, "dataset_digest": f"{dataset}0123456789"}
+        every: dict[str, Any] = {
+            **choices,
+            "role": role,
+            "n_tokens": n_tokens,
+            "dataset_digest": f"{dataset}0123456789",
+        }
         every |= {"sweep_id": sweep} if sweep else {}
         with track.Tracker(self.uri, dataset).run("a job", {}, every | comparable.as_tag(means) | tags) as run:
             if role == "job":
@@ -73,7 +81,7 @@ class Runs:
             if role == "job" and len(known):
                 saved = self.root / f"saved-{run.run_id}"
                 settings = {"measure": measure, "tokenizer": tokenizer, "n_tokens": [n_tokens]}
-                track.save_predictor(saved, fit_predictor(known).model, known[["ir_score"]].head(3), settings)
+                track.save_predictor(saved, fit_predictor(known, features).model, known[[*features]].head(3), settings)
                 run.predictor(saved)
         return str(run.run_id)
 
@@ -145,6 +153,8 @@ def test_one_predictor_is_that_of_all_rows_registered_and_loaded_by_its_name(
     assert (values["jobs"], values["sweeps"], values["judged_rows"]) == (3, 2, 120)
     assert values["topics"] == 80  # the two jobs of s1 share theirs; equal qids of two datasets are two
     model, settings = track.load_predictor(runs.uri, "models:/team-predictor/1")
+    kept = settings.pop("training")  # what a window is compared with
+    assert (kept["n_topics"], len(kept["label"]), sorted(kept["columns"])) == (80, 120, ["ir_score", "n_used"])
     assert settings == {"measure": MEASURE, "tokenizer": TOKENIZER, "n_tokens": [100, 300]}
     pooled = pd.concat([one, other, third], ignore_index=True)
     wanted = fit_predictor(pooled, ["ir_score", "n_used"]).model
@@ -250,7 +260,7 @@ def test_what_cannot_be_learnt_from_is_one_line(runs: Runs, rows: pd.DataFrame, 
 @pytest.mark.parametrize(
     ("override", "told"),
     [
-        ("trainer.features=[bm25]", "trainer.features=['bm25']: allowed are ir_score, evidence_best"),
+        ("trainer.features=[bm25]", "trainer.features: bm25 was measured by no job of these; allowed are ir_score"),
         ("trainer.leave_out=[topic]", "trainer.leave_out=['topic']: allowed are sweep, dataset, llm, "),
         ("trainer.penalty=0", "trainer.penalty=0: allowed are numbers above 0"),
         ("dataset=csv", "dataset: trainer=predictor learns from runs=[...], and from no dataset"),
@@ -276,6 +286,22 @@ def test_a_training_is_no_run_to_learn_from(runs: Runs) -> None:
 
 def test_leaving_out_may_be_one_word() -> None:
     assert PredictorTrainer(leave_out="llm").leave_out == ("llm",)
+
+
+def test_a_predictor_without_evidence_reads_measures_that_look_at_no_answer(runs: Runs) -> None:
+    rows = judged("one").assign(ir_score=np.nan, coverage=lambda frame: frame["n_used"] / 100)
+    shown = [AnswerMeasureInfo("coverage", "coverage", of="context"), AnswerMeasureInfo("em", "EM")]
+    tags: dict[str, Any] = {**as_tag(shown)}
+    job = runs.job(rows, features=["coverage"], **tags)
+    code, record = runs.train(job, overrides=("trainer.features=[coverage]", "register=risk"))
+    assert code == 0, record
+    assert (record["metrics"]["judged_rows"], record["metrics"]["rows_left_out"]) == (40, 0)
+    model, settings = track.load_predictor(runs.uri, "models:/risk/1")
+    assert list(model.feature_names_in_) == ["coverage"]
+    assert settings["read_by"] == {}
+    code, record = runs.train(job, overrides=("trainer.features=[em]",))
+    assert code == 2
+    assert "trainer.features: em looks at the answer; allowed are ir_score" in record["error"]
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ _LONGEST = 64 * 1024  # characters of a logged file; a usual configuration has 1
 _DEEPEST = 50  # brackets within brackets in it
 _MOST_REFERENCES = 200  # interpolations in it; a usual configuration has 20
 # Settings that no part of the core reads: a finding does, which names the key as its entry point.
-READ_BY_PACKAGES = ("measure_latency", "foresight.target")
+READ_BY_PACKAGES = ("measure_latency", "foresight.target", "human_evidence")
 # Components of ragauge that run a model by torch or ONNX Runtime, by group.
 _WITH_BACKEND = {"embedder": "SentenceTransformerEmbedder", "reranker": "CrossEncoderReranker"}
 
@@ -142,6 +142,7 @@ class Config:
     report: Reported = field(default_factory=Reported)
     human_labels: str | None = None
     human_labels_from: str | None = None
+    human_evidence: str | None = None
     sample_target: str = "population"
     predictor: str | None = None
     predictor_mismatch: str = "refuse"

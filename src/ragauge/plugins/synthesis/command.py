@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from ragauge.commands.conf import explain
     from ragauge.plugins.synthesis import synthesizing  # after the arguments: it imports for seconds
 
-    cfg, choices = _composed(given.overrides)
+    cfg, choices = composed(_CONFIG, given.overrides, synthesizing.register)
     try:
         synthesizing.execute(cfg, choices, lambda line: print(visible(line), flush=True))
     except OmegaConfBaseException as error:  # a value that has to be given, or an unset variable
@@ -59,8 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _composed(overrides: Sequence[str]) -> tuple[Any, dict[str, str]]:
-    """The config, and the chosen option of every group; ConfigError for arguments that cannot be composed."""
+def composed(name: str, overrides: Sequence[str], register: Callable[[], None]) -> tuple[Any, dict[str, str]]:
+    """The config `name`, and the chosen option of every group; ConfigError for arguments that cannot be composed.
+
+    register: makes known to Hydra the schema that the config starts from, instead of a job's.
+    """
     from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf import open_dict
@@ -68,18 +71,17 @@ def _composed(overrides: Sequence[str]) -> tuple[Any, dict[str, str]]:
 
     from ragauge.commands.conf import explain
     from ragauge.experiment.setup import config
-    from ragauge.plugins.synthesis import synthesizing
 
-    synthesizing.register()
+    register()
     try:
         with initialize_config_dir(str(conf_folder().resolve()), version_base="1.3"):
-            cfg = compose(_CONFIG, overrides=[*quoted(overrides), *search_path()], return_hydra_config=True)
+            cfg = compose(name, overrides=[*quoted(overrides), *search_path()], return_hydra_config=True)
         config.refuse_keys(cfg)
         chosen = {str(group): str(option) for group, option in cfg.hydra.runtime.choices.items()}
         with open_dict(cfg):
             del cfg["hydra"]
         return cfg, chosen
     except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(explain(error, _CONFIG)) from None
+        raise ConfigError(explain(error, name)) from None
     finally:
         config.register()  # the schema of a job again

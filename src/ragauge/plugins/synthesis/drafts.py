@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from ragauge.plugins.synthesis.settings import UNANSWERABLE
 from ragauge.plugins.synthesis.units import Unit
-from ragauge.texts.words import words
+from ragauge.texts.quotes import find_sentence
 
 PASSED, FAILED_FILTER, NOT_ASKED, NOT_APPLICABLE = "passed", "rejected", "not asked", "not applicable"
 UNREADABLE, FAILED, NO_SENTENCE = "unreadable", "failed", "no_sentence"
@@ -21,7 +20,6 @@ REASONS = (
     FAILED, UNREADABLE, NO_SENTENCE,
     "evidence", "duplicate", "round_trip", "follows", "answerable", "closed_book",
 )  # fmt: skip
-_MIN_EVIDENCE = 3  # words of a sentence that is to be evidence
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ def locate_evidence(draft: Draft, text_of: Callable[[str], str]) -> None:
     for which, sentence in draft.written.evidence:
         docno = draft.unit.docnos[which]
         text = text_of(docno)
-        found = _find(sentence, text)
+        found = find_sentence(sentence, text)
         if found is None:
             draft.reject("evidence")
             draft.results["evidence_not_found"] = sentence
@@ -115,11 +113,3 @@ def locate_evidence(draft: Draft, text_of: Callable[[str], str]) -> None:
         return
     draft.spans = tuple(spans)
     draft.results["evidence"] = PASSED
-
-
-def _find(sentence: str, text: str) -> tuple[int, int] | None:
-    """Where a sentence stands in a text, any white space for any; None for one of too few words."""
-    if len(words(sentence)) < _MIN_EVIDENCE:
-        return None
-    match = re.search(r"\s+".join(map(re.escape, sentence.split())), text)
-    return None if match is None else match.span()

@@ -54,7 +54,7 @@ def checked_files(out: str | None, overwrite: bool) -> Files:
         raise ConfigError(f"out={out}: allowed are names that end in .jsonl")
     files = Files(path)
     files.refuse_existing(overwrite)
-    _make_folder(path)
+    make_folder(path)
     return files
 
 
@@ -116,9 +116,9 @@ def write(result: Result, documents: Documents, files: Files, of: Provenance) ->
     """
     accepted = [record(draft, documents, of) for draft in result.accepted]
     rejected = [record(draft, documents, of) for draft in result.rejected]
-    texts = {files.rejected: _lines(rejected)} if rejected else {}
+    texts = {files.rejected: json_lines(rejected)} if rejected else {}
     if accepted:
-        texts[files.questions] = _lines(accepted)
+        texts[files.questions] = json_lines(accepted)
         texts[files.sheet] = sheet_text(accepted)
     for file in (files.rejected, files.questions, files.sheet):
         if file not in texts:
@@ -151,7 +151,7 @@ def sheet_text(records: Sequence[Mapping[str, Any]]) -> str:
 
 def write_text(file: Path, text: str) -> None:
     """Writes a file, whole or not at all; ConfigError where it cannot be, OSError where the disk is full."""
-    _make_folder(file)
+    make_folder(file)
     draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
         draft.write_text(text, encoding="utf-8")
@@ -164,7 +164,8 @@ def write_text(file: Path, text: str) -> None:
         draft.unlink(missing_ok=True)
 
 
-def _make_folder(file: Path) -> None:
+def make_folder(file: Path) -> None:
+    """Makes the folder of a file; ConfigError where it cannot be written to."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -173,7 +174,8 @@ def _make_folder(file: Path) -> None:
         raise ConfigError(f"{file} cannot be written: no right to write into its folder")
 
 
-def _lines(records: Sequence[Mapping[str, Any]]) -> str:
+def json_lines(records: Sequence[Mapping[str, Any]]) -> str:
+    """The records as JSON Lines."""
     return "".join(f"{_json(row)}\n" for row in records)
 
 

@@ -248,7 +248,7 @@ def _run(cfg: DictConfig, choices: Mapping[str, str], pipeline: Pipeline, synthe
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), cfg.tracking.experiment or str(cfg.dataset.name))
     name = f"synthesize · {settings.n_questions} questions · {model}"
     with tracker.run(name, track.flatten(plain), tags, note=cfg.tracking.note) as run:
-        _write_config(cfg, run.folder / "config")
+        write_config(cfg, run.folder / "config")
         run.flush()  # an LLM may take hours
         result = synthesis.run()
         of = records.Provenance(model, settings.seed, settings.stand_in, __version__)
@@ -312,7 +312,8 @@ def _tell_outcome(result: Result, files: Any, written: list[Path], tell: Tell, d
         tell(f"wrote {file}")
 
 
-def _write_config(cfg: DictConfig, out: Path) -> None:
+def write_config(cfg: DictConfig, out: Path) -> None:
+    """Writes the config and the installed packages into the folder `out`, which is made."""
     from omegaconf import OmegaConf
 
     out.mkdir()

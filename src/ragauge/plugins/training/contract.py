@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -90,11 +90,15 @@ class Trainer(Protocol):
 
 @dataclass(frozen=True)
 class Fitted:
-    """A predictor of judge classes, a few rows of its features, and what its training left beside it."""
+    """A predictor of judge classes, a few rows of its features, and what its training left beside it.
+
+    settings: entries of the predictor's settings beside those of its scores, such as the training rows.
+    """
 
     model: Any
     example: pd.DataFrame
     trained: Trained
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class RunsTrainer(Protocol):
@@ -105,6 +109,10 @@ class RunsTrainer(Protocol):
 
     kind: ClassVar[str]
     reads: ClassVar[str]
+
+    @property
+    def features(self) -> Sequence[str]:
+        """The columns of the runs' outcomes that the predictor reads."""
 
     def fit(self, outcomes: pd.DataFrame, n_boot: int, seed: int) -> Fitted:
         """Fits judged rows [qid, label, the features, weight where they stand for several, sweep, dataset,

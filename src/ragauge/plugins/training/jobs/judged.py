@@ -12,8 +12,9 @@ import pandas as pd
 from ragauge import track
 from ragauge.compare import Found, measured_by
 from ragauge.contract import comparable
+from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.groups import FEATURES
+from ragauge.contract.groups import ANSWERS, FEATURES
 from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
 from ragauge.estimate.outcomes import fit_rows
@@ -22,8 +23,9 @@ from ragauge.track import LoggedRun, Reader
 
 _TABLE = "per_question.json"
 _WHERE_THERE = ("judged", "stratum", "judge_status", "unanswerable", *FEATURES)  # columns of the table
+_READ_BY = "read_by"  # entry of the settings, as the plug-in foresee reads it
 _NAMED = 3  # runs that an error names
-_MEANS = ("measure", "tokenizer", "judge")
+_BEFORE_ANSWERS = ("context", "ranking")  # what a measure looks at where a predictor may read it
 
 
 @dataclass(frozen=True)
@@ -42,38 +44,46 @@ class Judged:
     notes: Sequence[str]
 
 
-def read_judged(sources: Sequence[str], uri: str | None) -> Judged:
+def read_judged(sources: Sequence[str], uri: str | None, features: Sequence[str] = ("ir_score",)) -> Judged:
     """The judged rows of the jobs that the sources name: ids of MLflow runs of jobs and sweeps, or folders.
 
-    ConfigError where the jobs' scores or labels do not mean the same (another measure, tokenizer or judge,
-    its prompt and model included), naming what differs. DataError for sources that are not there, that did not finish,
-    or in which no job has a judged topic with evidence.
+    features: columns for a predictor, from FEATURES and the jobs' measures that look at no answer. If ir_score is among
+    them, topics without an IR score are left out. ConfigError where the jobs' scores or labels do not mean the same
+    (another measure, tokenizer or judge, its prompt and model included), naming what differs. ConfigError, too, for a
+    feature that looks at the answer or that no job measured. DataError for sources that are not there,
+    that did not finish, or in which no job has a judged topic with evidence.
     """
     found = Found.of(sources, uri)
     runs = sorted(found.runs, key=lambda run: run.run_id)
+    further = _check_features(features, runs)
+    scored = "ir_score" in features
     tables: dict[str, pd.DataFrame] = {}
     with progress(len(runs), "reading outcomes", "run") as bar:
         for run in runs:
-            rows = _rows(run, found.readers[run.run_id])
+            rows = _rows(run, found.readers[run.run_id], further, scored)
             if rows["label"].notna().any():
                 tables[run.run_id] = rows
             bar.update()
     jobs = [run for run in runs if run.run_id in tables]
     notes = list(found.notes)
     if len(jobs) < len(runs):
-        notes.append(f"{len(runs) - len(jobs)} job(s) judged nothing that has an IR score, and are left out.")
+        what = "nothing that has an IR score" if scored else "nothing"
+        notes.append(f"{len(runs) - len(jobs)} job(s) judged {what}, and are left out.")
     if not jobs:
+        what = "a verdict on a topic with evidence" if scored else "a verdict"
         raise DataError(
-            f"runs: none of the {len(runs)} job(s) of {', '.join(sources)} has a verdict on a topic with "
-            "evidence; a predictor learns from jobs with a judge"
+            f"runs: none of the {len(runs)} job(s) of {', '.join(sources)} has {what}; a predictor learns from jobs "
+            "with a judge"
         )
     again = [run for run in jobs if run.tags.get("rerun_of") in tables]
     if again:
         notes.append(
             f"{len(again)} job(s) are reruns of others among these, so that their answers count twice: {_ids(again)}."
         )
-    settings = _settings(jobs, found.readers)
-    _refuse_other_judges(jobs)
+    settings = _settings(jobs, found.readers, features)
+    means = measured_by(jobs)
+    _refuse_several("judge", jobs, [of["judge"] for of in means])
+    settings |= _read_by(jobs, means) if further else {}
     datasets = _dataset_names(jobs)
     frames = [
         tables[run.run_id].assign(
@@ -90,13 +100,13 @@ def read_judged(sources: Sequence[str], uri: str | None) -> Judged:
     if "judged" in outcomes:  # there may be jobs that judged all topics beside those that judged a sample
         outcomes["judged"] = outcomes["judged"].ne(False)
         outcomes["stratum"] = outcomes["stratum"].fillna(0)
-    outcomes = fit_rows(outcomes).drop(columns=["judged", "stratum", "judge_status", "unanswerable"],
-                                       errors="ignore")  # fmt: skip
+    asked = fit_rows(outcomes, ["ir_score"] if scored else [])
+    outcomes = asked.drop(columns=["judged", "stratum", "judge_status", "unanswerable"], errors="ignore")
     return Judged(outcomes.reset_index(drop=True), jobs, settings, notes)
 
 
-def _rows(run: LoggedRun, reader: Reader) -> pd.DataFrame:
-    """The rows of a job that a fit can use: topics with an IR score, that were judged or could have been."""
+def _rows(run: LoggedRun, reader: Reader, further: Sequence[str], scored: bool) -> pd.DataFrame:
+    """The rows of a job that a fit can use: topics (if `scored`, with an IR score) that were judged or could be."""
     try:
         table = reader.table(run.run_id, _TABLE)
     except DataError as error:
@@ -105,14 +115,14 @@ def _rows(run: LoggedRun, reader: Reader) -> pd.DataFrame:
     absent = sorted({"qid", "query", "ir_score", "label"} - set(table))
     if absent:
         raise DataError(f"run {run.run_id}: {_TABLE} has no column {', '.join(absent)}")
-    rows = table[["label", *(name for name in _WHERE_THERE if name in table)]].copy()
+    rows = table[["label", *(name for name in (*_WHERE_THERE, *further) if name in table)]].copy()
     rows["qid"] = [" ".join(str(question).casefold().split()) for question in table["query"]]
-    numbers = [name for name in FEATURES if name in rows]
+    numbers = [name for name in (*FEATURES, *further) if name in rows]
     rows[numbers] = rows[numbers].apply(pd.to_numeric).astype("float64")
-    return rows[rows["ir_score"].notna()].astype({"label": "Int8"})
+    return (rows[rows["ir_score"].notna()] if scored else rows).astype({"label": "Int8"})
 
 
-def _settings(jobs: Sequence[LoggedRun], readers: Mapping[str, Reader]) -> dict[str, Any]:
+def _settings(jobs: Sequence[LoggedRun], readers: Mapping[str, Reader], features: Sequence[str]) -> dict[str, Any]:
     """The meaning of the scores of all jobs, from the settings that each logged with its own predictor."""
     found: dict[str, dict[str, Any]] = {}
     with progress(len(jobs), "reading settings", "run") as bar:
@@ -123,7 +133,7 @@ def _settings(jobs: Sequence[LoggedRun], readers: Mapping[str, Reader]) -> dict[
             except ConfigError as error:
                 raise DataError(
                     f"run {run.run_id} does not say what its scores mean ({error}): judge it again with "
-                    f"rerun={run.run_id}"
+                    f"rerun={run.run_id} 'estimate.features=[{','.join(features)}]'"
                 ) from error
             bar.update()
     for part in ("measure", "tokenizer"):
@@ -132,8 +142,28 @@ def _settings(jobs: Sequence[LoggedRun], readers: Mapping[str, Reader]) -> dict[
     return settings_of(first["measure"], first["tokenizer"], [int(run.tags["n_tokens"]) for run in jobs])
 
 
-def _refuse_other_judges(jobs: Sequence[LoggedRun]) -> None:
-    _refuse_several("judge", jobs, [means["judge"] for means in measured_by(jobs)])
+def _check_features(features: Sequence[str], runs: Sequence[LoggedRun]) -> list[str]:
+    """Those beyond FEATURES; ConfigError for one that no job measured, or that looks at the answer."""
+    further = [name for name in features if name not in FEATURES]
+    infos = in_order(from_tags(run.tags) for run in runs) if further else []
+    of = {info.name: info.of for info in infos}
+    for name in further:
+        if of.get(name) not in _BEFORE_ANSWERS:
+            known = [*FEATURES, *(info.name for info in infos if info.of in _BEFORE_ANSWERS)]
+            why = f"looks at the {of[name]}" if name in of else "was measured by no job of these"
+            raise ConfigError(f"trainer.features: {name} {why}; allowed are {', '.join(known)}")
+    return further
+
+
+def _read_by(jobs: Sequence[LoggedRun], means: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """The entry `read_by` of the settings: digests of measures and embedder, which are the same in all jobs."""
+    names = {name for of in means for name in of if name.startswith(f"{ANSWERS}.") or name == "embedder"}
+    found = {}
+    for name in sorted(names):
+        having = [(run, of[name]) for run, of in zip(jobs, means, strict=True) if name in of]
+        _refuse_several(name, [run for run, _ in having], [digest for _, digest in having])
+        found[name] = having[0][1]
+    return {_READ_BY: found}
 
 
 def _refuse_several(part: str, jobs: Sequence[LoggedRun], texts: Sequence[str]) -> None:

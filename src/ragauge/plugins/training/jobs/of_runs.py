@@ -44,7 +44,7 @@ def plan(cfg: DictConfig, overrides: Sequence[str], trainer: RunsTrainer) -> Pla
             "runs=[]: give the MLflow ids, or the folders, of the jobs and sweeps whose verdicts "
             "trainer=predictor learns from"
         )
-    judged = read_judged(list(dict.fromkeys(cfg.runs)), cfg.tracking.uri)
+    judged = read_judged(list(dict.fromkeys(cfg.runs)), cfg.tracking.uri, trainer.features)
     for note in judged.notes:
         log.warning("%s", note)
     store = Store(Path(cfg.store))
@@ -61,7 +61,8 @@ def plan(cfg: DictConfig, overrides: Sequence[str], trainer: RunsTrainer) -> Pla
 
     def make(folder: Path) -> None:
         fitted = trainer.fit(rows, int(cfg.bootstrap), int(cfg.seed))
-        track.save_predictor(folder / MODEL, fitted.model, fitted.example, judged.settings)
+        settings = {**judged.settings, **fitted.settings}
+        track.save_predictor(folder / MODEL, fitted.model, fitted.example, settings)
         write_trained(fitted.trained, folder)
 
     def work(run: track.Run) -> Result:

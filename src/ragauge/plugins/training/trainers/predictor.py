@@ -12,8 +12,9 @@ from ragauge.contract.checks import require, require_flag, require_number
 from ragauge.contract.errors import DataError
 from ragauge.contract.groups import FEATURES
 from ragauge.estimate import cross_validate, fit_predictor
+from ragauge.plugins.foresee.reference import as_settings
 from ragauge.plugins.training.contract import RUNS, Fitted, Trained
-from ragauge.plugins.training.trainers.sources import beside_other_fits, mean_errors
+from ragauge.plugins.training.trainers.sources import POOLED, beside_other_fits, mean_errors
 from ragauge.plugins.transfer.measured import leave_one_out, transfer_metrics
 
 LEAVE_OUT = ("sweep", "dataset", "llm", "retriever")
@@ -28,7 +29,7 @@ class PredictorTrainer:
     """
 
     component: ClassVar[str] = "predictor"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     kind: ClassVar[str] = "predictor"
     reads: ClassVar[str] = RUNS
 
@@ -39,12 +40,14 @@ class PredictorTrainer:
     leave_out: Sequence[str] = LEAVE_OUT
 
     def __post_init__(self) -> None:
-        for key, allowed, least in (("features", FEATURES, 1), ("leave_out", LEAVE_OUT, 0)):
+        for key in ("features", "leave_out"):
             given = getattr(self, key)
-            names = (given,) if isinstance(given, str) else tuple(given)
-            object.__setattr__(self, key, names)
-            ok = len(names) >= least and set(names) <= set(allowed) and len(set(names)) == len(names)
-            require(f"trainer.{key}", list(names), ok, f"{', '.join(allowed)}, each once")
+            object.__setattr__(self, key, (given,) if isinstance(given, str) else tuple(map(str, given)))
+        once = len(set(self.features)) == len(self.features) > 0
+        what = f"{', '.join(FEATURES)} and names of the runs' measures that look at no answer, each once"
+        require("trainer.features", list(self.features), once, what)
+        known = set(self.leave_out) <= set(LEAVE_OUT) and len(set(self.leave_out)) == len(self.leave_out)
+        require("trainer.leave_out", list(self.leave_out), known, f"{', '.join(LEAVE_OUT)}, each once")
         require_flag("trainer.spline", self.spline)
         require_flag("trainer.calibrate", self.calibrate)
         bends = not self.spline or "ir_score" in self.features
@@ -70,17 +73,20 @@ class PredictorTrainer:
             **validation.metrics(),
         }
         tables = {"reliability": validation.reliability}
-        moved = {}
+        moved, off = {}, dict[str, float]()
         for by in (by for by in self.leave_out if rows[by].nunique() > 1):
             moved[by] = leave_one_out(rows, by, *how, n_boot=n_boot, seed=seed)
             tables[f"transfer_{by}"] = beside_other_fits(moved[by], rows, "sweep", *how, seed=seed)
             for fit, error in mean_errors(tables[f"transfer_{by}"]).items():
                 values[f"transfer_{by}_error_{fit.replace(' ', '_')}"] = error
+                off |= {by: error} if fit == POOLED else {}
         values |= transfer_metrics(moved)
         example = rows[list(self.features)].astype(float).head(5).reset_index(drop=True)
         values = {name: float(value) for name, value in values.items() if value == value}
         facts = {"Features": ", ".join(self.features), "IR score as a spline": "yes" if self.spline else "no"}
-        return Fitted(predictor.model, example, Trained(tables, values, facts))
+        fitted_by = {"spline": self.spline, "calibrate": self.calibrate, "penalty": self.penalty}
+        kept = as_settings(rows, self.features, fitted_by, off, seed)
+        return Fitted(predictor.model, example, Trained(tables, values, facts), kept)
 
     def _learnable(self, outcomes: pd.DataFrame) -> pd.DataFrame:
         """The rows that have a label and every feature."""

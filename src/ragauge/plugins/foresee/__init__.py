@@ -1,0 +1,1 @@
+"""`ragauge foresee`: the classes of unjudged answers, from a predictor without evidence."""
