@@ -1,4 +1,4 @@
-"""What a measure adds to the IR score: the AUC of both together, less that of the IR score alone."""
+"""The AUC that a measure adds to the IR score."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def added(
     logistic regression of the two, each standardised within a system, foreseen for topics (`_topic`) that it was not
     fitted on: five folds. So a measure that says nothing new loses a little. Both AUCs are of pairs within a system
     and a fold, since two folds have fits of their own. The interval is Student's with `df` degrees of freedom over
-    topics, by the placement values of the answers (DeLong, DeLong & Clarke-Pearson 1988; of clusters, Obuchowski
-    1997); it takes the fitted values as they are.
+    topics. Its error comes from the placement values of the answers (DeLong, DeLong & Clarke-Pearson 1988; for
+    clusters Obuchowski 1997). The fitted values are taken as they are.
     """
     from scipy.special import stdtrit
 
@@ -78,7 +78,7 @@ def _placed(values: np.ndarray, right: np.ndarray, among: np.ndarray, weight: np
 
 
 def _below(values: np.ndarray, others: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Of every value the weight of the others that are smaller, those that are equal by half."""
+    """The weight of the others that are smaller than each value, half of those that equal it."""
     order = np.argsort(others, kind="stable")
     total = np.concatenate([[0.0], np.cumsum(weight[order])])
     low, high = (np.searchsorted(others[order], values, side) for side in ("left", "right"))

@@ -84,9 +84,8 @@ class Foresees(Finding):
                 "and Spearman's correlation compare topics within a system; Kendall's tau compares the systems' "
                 "means, and says little of a few systems. † marks a difference to the IR score that remains after "
                 f"Holm's correction over {measures} measures (p < 0.05), on the topics that have both. What a measure "
-                "adds to the IR score is the gain in AUC, right, of a predictor of both, on topics that it was not "
-                "fitted on. A measure whose lower values are better counts with its sign changed. All of it is in "
-                "measures.json and tables/measures.csv.",
+                "adds is the AUC, right, that a predictor of both gains on unseen topics. A measure whose lower values "
+                "are better counts with its sign changed. All of it is in measures.json and tables/measures.csv.",
                 "small",
             )
         )
