@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 import made_database
 from hash_embedder import HashEmbedder
-from processes import TWO_BY_TWO, run_fresh
+from processes import TWO_BY_TWO, run
 from ragauge.contract.protocols import Tools
 from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer
@@ -30,6 +30,13 @@ _TOGETHER = (
     "test_sweep.py", "test_example_package.py", "test_team_server.py", "test_documented_metrics.py", "test_groups.py",
     "test_comparison.py", "test_rerun.py", "test_onnx_backend.py", "test_html_report.py", "test_store_cli.py",
     "test_track.py", "test_real_server.py",
+)  # fmt: skip
+
+# Files whose quick tests fork commands, the first that of `two_by_two`. They run in one process, since each process
+# has to import everything before its first fork.
+_FORKING = (
+    "test_sweep.py", "test_ranking_columns.py", "test_recorded_systems.py", "test_keys_on_disk.py", "test_refusals.py",
+    "test_cli.py",
 )  # fmt: skip
 
 # How long an example takes, or making it, says more of the machine than of the code. The examples of a test are the
@@ -52,18 +59,24 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Collects without looking for garbage: all that is made stays, and each look costs a third of a second."""
+    """Collects without looking for garbage: all that is made stays, and each look costs a third of a second.
+
+    Tests look for it a tenth as often as Python would: most of what they make goes without.
+    """
     gc.disable()
     yield
     gc.freeze()
+    gc.set_threshold(7_000, 20, 20)
     gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files of one process come first, then slow tests: one that came last would leave the others idle."""
 
+    order = list(dict.fromkeys([*_FORKING, *_TOGETHER]))
+
     def rank(item: pytest.Item) -> tuple[int, bool]:
-        place = _TOGETHER.index(item.path.name) if item.path.name in _TOGETHER else len(_TOGETHER)
+        place = order.index(item.path.name) if item.path.name in order else len(order)
         return place, item.get_closest_marker("slow") is None
 
     items.sort(key=rank)
@@ -74,10 +87,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Hands out the tests one by one in their order, but for the files whose tests stay together."""
     from xdist.scheduler import LoadScopeScheduling
 
+    quick = config.option.markexpr == "not slow"
+
     class Scheduler(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.split("::", 1)[0]
-            return file if file.rsplit("/", 1)[-1] in _TOGETHER else nodeid
+            name = file.rsplit("/", 1)[-1]
+            if quick and name in _FORKING:
+                return "forking"
+            return file if name in _TOGETHER else nodeid
 
     config.option.loadscopereorder = False
     return Scheduler(config, log)
@@ -131,7 +149,7 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> 
 
 @pytest.fixture(scope="session")
 def two_by_two(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """A folder in which a small sweep ran in a fresh interpreter, once for all processes of the tests.
+    """A folder in which a small sweep ran, once for all processes of the tests.
 
     No test writes there, or starts a job there: another process may read it meanwhile.
     """
@@ -142,7 +160,7 @@ def two_by_two(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path
         if not models.exists():
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir()
-            done = run_fresh(folder, *TWO_BY_TWO)
+            done = run(folder, *TWO_BY_TWO)
             assert done.returncode == 0, done.stderr
             kept = [part for name in _OF_MODELS if (part := folder / ".ragauge" / name).exists()]
             for part in kept:

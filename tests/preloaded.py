@@ -21,7 +21,3 @@ for name in _MODULES:
         importlib.import_module(name)
 with contextlib.suppress(ImportError):
     importlib.import_module("made_database").copy_where_told()
-with contextlib.suppress(ImportError, AttributeError):  # which package a module is of, kept for the process
-    from mlflow.utils import requirements_utils
-
-    requirements_utils._init_modules_to_packages_map()

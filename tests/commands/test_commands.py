@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -325,6 +326,30 @@ def test_the_jobs_of_a_sweep_are_composed_by_what_refuses_keys(monkeypatch: pyte
     assert began == ["sqlite:///x.db"]
     with pytest.raises(ConfigError, match="api_key"):
         hydra.config_loader.load_sweep_config(None, [])
+
+
+def test_a_job_of_a_sweep_takes_the_config_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    composed: list[list[str]] = []
+
+    def compose(master: Any, overrides: list[str]) -> Any:
+        composed.append(overrides)
+        return OmegaConf.create({"n_tokens": len(composed), "folder": "${drawn:}"})
+
+    numbers = itertools.count()
+    OmegaConf.register_new_resolver("drawn", lambda: next(numbers), use_cache=True)
+    try:
+        guard, master = callbacks.KeyGuard(SimpleNamespace(load_sweep_config=compose)), OmegaConf.create("a: ${drawn:}")
+        checked = guard.load_sweep_config(master, ["x=1"])
+        assert guard.load_sweep_config(master, ["x=2"]).n_tokens == 2
+        checked.n_tokens = 7
+        assert master.a == 0
+        job = guard.load_sweep_config(master, ["x=1"])
+        assert (job.n_tokens, job.folder, composed) == (1, 0, [["x=1"], ["x=2"]])
+        assert guard.load_sweep_config(master, ["x=1"]).n_tokens == 3  # another sweep of the process
+        monkeypatch.setattr(callbacks, "_MOST_CHECKED", 0)
+        assert [guard.load_sweep_config(master, ["x=3"]).n_tokens for _ in range(2)] == [4, 5]
+    finally:
+        OmegaConf.clear_resolver("drawn")
 
 
 def test_an_interrupted_sweep_waits_for_its_workers_and_a_job_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

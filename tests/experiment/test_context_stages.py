@@ -18,7 +18,6 @@ from ragauge.experiment.setup import config
 from ragauge.experiment.stages.checks import check_together
 from ragauge.experiment.stages.components import instantiate_components
 from ragauge.experiment.stages.pipeline import Pipeline
-from ragauge.findings.per_question import traces
 from ragauge.findings.rankings import compression
 from ragauge.retrieval.chunkers import TokenChunker
 from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander
@@ -212,12 +211,3 @@ def test_extractive_answers_come_from_the_passages(small: SmallPipelines) -> Non
     assert "Graz" not in small(**parts).answers["answer"].iloc[0]
     job = small(**parts, expander=DocumentExpander())
     assert "Graz" in job.answers["answer"].iloc[0]
-
-
-def test_traces_show_the_passages_and_not_the_chunks(small: SmallPipelines) -> None:
-    plain = small(retriever=Sim(top_k=1))
-    [first, *_] = traces(plain, plain.outcomes)
-    assert first.chunks == [("d1%p0", plain.frame("chunks")["text"].iloc[0])]
-    job = small(retriever=Sim(top_k=1), expander=DocumentExpander())
-    [first, *_] = traces(job, job.outcomes)
-    assert first.chunks == [("d1%p0", DOCS[0]["text"])]

@@ -99,19 +99,13 @@ def test_the_server_holds_the_numbers_that_sqlite_holds(team: Team, tmp_path: Pa
     }
 
 
-def test_a_registered_predictor_and_traces_go_through_the_server(team: Team) -> None:
-    import mlflow
-
-    single = ["n_tokens=100", "llm=none", "judge=none", "predictor=models:/ours/1", "trace=true"]
+def test_a_registered_predictor_goes_through_the_server(team: Team) -> None:
+    single = ["n_tokens=100", "llm=none", "judge=none", "predictor=models:/ours/1"]
     run(team.folder, team.store, team.url, *SMALL, "predictor_mismatch=allow", *single)
-    mlflow.set_tracking_uri(team.url)
     client, _ = runs_at(team.url)
     experiment = client.get_experiment_by_name("sample").experiment_id
     (logged,) = client.search_runs([experiment], "tags.llm = 'none'")
     assert "predicted_correct_share" in logged.data.metrics
-    traces = mlflow.search_traces(locations=[experiment], run_id=logged.info.run_id, return_type="list")
-    assert len(traces) == 12
-    assert {len(trace.data.spans) for trace in traces} == {4}
 
 
 def test_traces_are_searched_in_pages_that_a_server_gives(team: Team) -> None:

@@ -20,7 +20,7 @@ from ragauge.commands.results import report as main
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Article, Section
 from ragauge.experiment.sweep.jobs import find, load
-from ragauge.findings.pooling import pooled
+from ragauge.findings.pooling import Pooled, pooled
 from ragauge.findings.topics import (
     contexts_of,
     detail_lines,
@@ -153,6 +153,13 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "report.html"
 
 
+@pytest.fixture(scope="module")
+def content(page: Path) -> Pooled:
+    """What is found of that sweep."""
+    [jobs] = load(page.parent)
+    return pooled(jobs)
+
+
 class Elements(HTMLParser):
     """Every element with its attributes, and the text between."""
 
@@ -218,8 +225,7 @@ def test_every_section_is_linked_and_every_figure_described(page: Path) -> None:
     assert page.stat().st_size < 1_000_000
 
 
-def test_numbers_of_the_sweep_stand_on_the_page(page: Path) -> None:
-    [content] = [pooled(s) for s in load(page.parent)]
+def test_numbers_of_the_sweep_stand_on_the_page(page: Path, content: Pooled) -> None:
     text = re.sub(r"\s+", " ", Elements(page.read_text()).text)
     best = content.value("leaderboard").frame.iloc[0]
     assert f"{best['ir_score']:.3f} {best['ir_score_lo']:.3f} to {best['ir_score_hi']:.3f}" in text
@@ -232,8 +238,9 @@ def test_numbers_of_the_sweep_stand_on_the_page(page: Path) -> None:
     assert ("Kendall's τ" in text) == ("transfer_retriever" in FIGURES)
 
 
-def test_the_smallest_difference_that_the_sweep_could_see_stands_under_the_leaderboard(page: Path) -> None:
-    [content] = [pooled(s) for s in load(page.parent)]
+def test_the_smallest_difference_that_the_sweep_could_see_stands_under_the_leaderboard(
+    page: Path, content: Pooled
+) -> None:
     by_measure = content.value("leaderboard").detectable.set_index("measure")["difference"]
     line = (
         "Smallest difference that the tests see with a power of 80 %, for the pair that varies most: IR score "
@@ -358,17 +365,14 @@ def test_the_same_sweep_writes_the_same_page(page: Path) -> None:
     assert page.read_bytes() == before
 
 
-def test_lone_surrogates_do_not_stop_it(tmp_path: Path) -> None:
-    folder = write_sweep(tmp_path)
-    [content] = [pooled(s) for s in load(folder)]
+def test_lone_surrogates_do_not_stop_it(content: Pooled, tmp_path: Path) -> None:
     section = Section("Odd", [Article("meta", "a \ud83d b", [])])
     write_report([replace(content.page, sections=[section])], tmp_path / "page.html")
     assert "a ⟦U+D83D⟧ b" in (tmp_path / "page.html").read_text()
 
 
-def test_claims_and_verdicts_of_a_topic_are_shown_as_text(tmp_path: Path) -> None:
+def test_claims_and_verdicts_of_a_topic_are_shown_as_text(content: Pooled, tmp_path: Path) -> None:
     folder = write_sweep(tmp_path)
-    [content] = [pooled(s) for s in load(folder)]
     chosen = content.value("topics")[0].outcome
     detail = {"claims": [{"claim": "<b>Anna</b> built it.", "verdict": "contradicted", "passages": ["d1", "d2"]}]}
     values = pd.DataFrame(
@@ -381,8 +385,8 @@ def test_claims_and_verdicts_of_a_topic_are_shown_as_text(tmp_path: Path) -> Non
     )
     for job in folder.glob("*/outcomes.parquet"):
         write_details(values, job.parent)
-    [content] = [pooled(s) for s in load(folder)]
-    write_report([content.page], tmp_path / "page.html")
+    [with_values] = [pooled(s) for s in load(folder)]
+    write_report([with_values.page], tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert "What faithfulness rests on" in text
     assert "&lt;b&gt;Anna&lt;/b&gt; built it. · verdict contradicted · passages d1, d2" in text

@@ -1,46 +1,16 @@
-"""Feedback on traces is logged in lots; which runs still go on; which runs a prefix may mean."""
+"""Which runs still go on; which runs a prefix may mean."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ragauge.contract import provenance
 from ragauge.contract.errors import ConfigError
-from ragauge.track import Reader, _connection, _feedback
-from ragauge.track._feedback import Feedback, log_feedback
+from ragauge.track import Reader, _connection
 from ragauge.track._reader import LoggedRun
-
-
-def test_every_trace_is_linked_once_and_has_all_of_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    import mlflow
-
-    links: list[tuple[list[str], str]] = []
-    logged: list[dict[str, Any]] = []
-
-    @contextmanager
-    def at(uri: str) -> Iterator[None]:
-        yield
-
-    monkeypatch.setattr(_feedback, "at", at)
-    monkeypatch.setattr(_feedback, "_LINKS", 2)
-    monkeypatch.setattr(mlflow, "log_feedback", lambda **given: logged.append(given))
-    client: Any = SimpleNamespace(
-        tracking_uri="sqlite:///x.db", link_traces_to_run=lambda ids, run_id: links.append((ids, run_id))
-    )
-    rows = [(f"t{i}", {"label": Feedback(i, "why"), "correct": Feedback(True)}) for i in range(5)]
-    log_feedback(client, "run", rows, "LLM_JUDGE", "a judge")
-    assert links == [(["t0", "t1"], "run"), (["t2", "t3"], "run"), (["t4"], "run")]
-    assert [(one["trace_id"], one["name"], one["value"], one["rationale"]) for one in logged[:2]] == [
-        ("t0", "label", 0, "why"), ("t0", "correct", True, None),
-    ]  # fmt: skip
-    assert len(logged) == 10
-    assert {(one["source"].source_type, one["source"].source_id) for one in logged} == {("LLM_JUDGE", "a judge")}
 
 
 def run(number: int = 0, status: str = "FINISHED", **tags: str) -> LoggedRun:

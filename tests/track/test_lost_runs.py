@@ -11,7 +11,7 @@ from ragauge.contract import provenance
 from ragauge.contract.errors import RagaugeError
 from ragauge.contract.interruption import lost, refuse_lost
 from ragauge.experiment.folder import JobFolder
-from ragauge.track import Run, TopicTrace, Tracker, _lost
+from ragauge.track import Run, Tracker, _lost
 
 TAGS = {"role": "job", "sweep_id": "day_time_0", "job": "3", "n_tokens": "100"}
 PARAMS = {"retriever.kind": "bm25", "n_tokens": 100}
@@ -68,28 +68,6 @@ def test_a_job_that_is_run_again_elsewhere_has_one_run_with_each_point_once(trac
     curve = [(m.step, m.value) for m in client.get_metric_history(first, "chart/ir_score_at_n")]
     assert sorted(curve) == [(100, 0.125), (200, 0.25), (300, 0.5)]
     assert len(client.get_metric_history(first, "ir_score")) == 1
-
-
-def test_traces_error_and_evaluation_of_the_lost_attempt_are_gone(tracker: Tracker) -> None:
-    topic = TopicTrace("q1", "who?", [("d", "text")], "text", "her", {"label": 5}, {"ir_score": 1.0})
-    ids = []
-
-    def fails(run: Run) -> None:
-        ids.append(run.run_id)
-        run.traces([topic])
-        run.evaluation([topic], "CODE", "words", {})
-        raise ValueError("cut")
-
-    with pytest.raises(ValueError, match="cut"), tracker.run("r", PARAMS, TAGS) as run:
-        fails(run)
-    with tracker.run("r", PARAMS, TAGS) as again:
-        again.traces([topic])
-    client = client_of(tracker)
-    (done,) = client.search_runs([tracker.experiment_id])
-    assert (done.info.run_id, done.info.status) == (ids[0], "FINISHED")
-    assert not {"error", "evaluation_run"} & set(done.data.tags)
-    found = client.search_traces(locations=[tracker.experiment_id], filter_string=f"run_id = '{ids[0]}'")
-    assert len(found) == 1
 
 
 def test_a_job_that_came_to_its_end_keeps_its_run(tracker: Tracker) -> None:

@@ -25,7 +25,6 @@ from ragauge.contract.finding import Found
 from ragauge.track import (
     Reader,
     Run,
-    TopicTrace,
     Tracker,
     close_orphans,
     connect,
@@ -378,22 +377,6 @@ def test_four_processes_at_once_make_one_database_without_harm(tmp_path: Path) -
     workers = [subprocess.Popen([sys.executable, "-c", code, uri]) for _ in range(4)]
     assert [worker.wait(timeout=1200) for worker in workers] == [0] * 4
     assert [run.info.status for run in runs_of(Tracker(uri, "sample"))] == ["FINISHED"] * 4
-
-
-def test_a_trace_per_topic_has_retrieval_generation_and_judge_spans(tracker: Tracker) -> None:
-    import mlflow
-
-    chunks, verdict = [("a%p0", "text")], {"label": 5}
-    topics = [TopicTrace(f"q{i}", f"question {i}?", chunks, "text", "answer", verdict, {}) for i in range(5)]
-    with tracker.run("traced", {}, {}) as run:
-        assert list(run.traces(topics)) == [topic.qid for topic in topics]
-    mlflow.set_tracking_uri(tracker.uri)
-    found = mlflow.search_traces(
-        locations=[run.experiment_id], run_id=run.run_id, return_type="list", include_spans=True
-    )
-    assert len(found) == 5
-    spans = {span.name for span in found[0].data.spans}
-    assert {"retrieval", "generation", "judge"} < spans
 
 
 def test_views_and_description_are_kept_up_to_date_but_a_human_s_words_stay(tracker: Tracker) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.experimental.callback import Callback
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from ragauge.commands import main as cli
 from ragauge.contract.errors import ConfigError
@@ -17,15 +18,19 @@ from ragauge.experiment.setup.config import refuse_keys
 if TYPE_CHECKING:
     from hydra.core.config_loader import ConfigLoader
 
+_MOST_CHECKED = 500  # configs of jobs that are kept until the job starts, a quarter of a megabyte each
+
 
 class KeyGuard:
     """Hydra's config loader, which refuses the config of a sweep's job that holds a key.
 
-    An option of a swept group may hold one, which the sweep's own config does not.
+    An option of a swept group may hold one, which the sweep's own config does not. Hydra composes each config twice,
+    first to check the whole sweep: a job that starts in this process takes the config that was checked.
     """
 
     def __init__(self, loader: ConfigLoader) -> None:
         self._loader = loader
+        self._checked: dict[tuple[str, ...], DictConfig] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
@@ -35,8 +40,14 @@ class KeyGuard:
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         """The config of one job; ConfigError where a key stands in it."""
+        overrides = tuple(sweep_overrides)
+        if (config := self._checked.pop(overrides, None)) is not None:
+            OmegaConf.copy_cache(from_config=master_config, to_config=config)  # times that were resolved since
+            return config
         config = self._loader.load_sweep_config(master_config, sweep_overrides)
         refuse_keys(config)
+        if len(self._checked) < _MOST_CHECKED:
+            self._checked[overrides] = copy.deepcopy(config)
         return config
 
 

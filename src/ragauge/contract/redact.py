@@ -209,13 +209,14 @@ def guard_output() -> None:
 
 def _known_values(sure: bool) -> list[str]:
     """Secret values of the environment and of the config, as they may be written, the longest first."""
-    return _listed(tuple(os.environ.items()), frozenset(_remembered), sure)
+    # As the system holds them: to decode every variable would take most of the time of a redaction.
+    return _listed(tuple(os.environ._data.items()), frozenset(_remembered), sure)  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=8)
-def _listed(environment: tuple[tuple[str, str], ...], remembered: frozenset[str], sure: bool) -> list[str]:
+def _listed(environment: tuple[tuple[bytes, bytes], ...], remembered: frozenset[str], sure: bool) -> list[str]:
     found = set(remembered)
-    for name, value in environment:
+    for name, value in (map(os.fsdecode, variable) for variable in environment):
         if len(value) < _SHORTEST or not is_secret_variable(name):
             continue
         if not (value.startswith(("/", "~", ".")) and os.path.exists(os.path.expanduser(value))):

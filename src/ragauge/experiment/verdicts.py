@@ -11,7 +11,6 @@ from ragauge.contract import comparable
 from ragauge.contract.records import FRAMES_TAG, OUTCOMES_FILE
 from ragauge.experiment.measured import MeasuredJob
 from ragauge.experiment.measured_by import measured_by
-from ragauge.findings.per_question import evaluated, evaluation_metrics, traces
 from ragauge.findings.topics import write_details
 
 if TYPE_CHECKING:
@@ -28,20 +27,7 @@ def log_verdicts(job: MeasuredJob, run: track.Run) -> None:
     job.find_out("verdicts", run)
     job.outcomes.to_parquet(job.folder.path / OUTCOMES_FILE, index=False)
     write_details(job.frame("answer_values"), job.folder.path)
-    if job.cfg.tracking.evaluation:
-        _log_evaluation(job, run)
-    elif job.cfg.trace:
-        run.traces(traces(job.pipeline, job.outcomes))
     run.tag(comparable.as_tag(measured_by(job.pipeline)) | frames_tag(job.pipeline, job.folder.path))
-
-
-def _log_evaluation(job: MeasuredJob, run: track.Run) -> None:
-    """Writes the run on MLflow's page of evaluation runs."""
-    pipeline, outcomes = job.pipeline, job.outcomes
-    topics = evaluated(pipeline, job.cfg, outcomes, job.record["experiment"])
-    values = evaluation_metrics(job.found["estimates"].metrics, outcomes, pipeline)
-    source = "LLM_JUDGE" if pipeline.components.judge.kind == "chat" else "CODE"
-    run.evaluation(topics, source, job.folder.choices.get("judge", "ragauge"), values)
 
 
 def frames_tag(pipeline: Pipeline, folder: Path) -> dict[str, str]:

@@ -1,19 +1,16 @@
-"""The views of each question of a job: the table, the traces, and MLflow's page *Evaluation runs*."""
+"""The table of a job's questions, and the labels that people gave to their answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ragauge import track
-from ragauge.contract.answer_measures import NOT_SAMPLED, besides_rankings
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Found, Founds, JobFinding
-from ragauge.contract.frames import DRAWN_WITH, JUDGE_CLASSES, LABEL_OF, rows_where
+from ragauge.contract.frames import DRAWN_WITH, JUDGE_CLASSES, LABEL_OF
 from ragauge.contract.jobs import Job
 from ragauge.contract.protocols import Monitored
 from ragauge.datasets.labels import with_human_labels
@@ -110,72 +107,7 @@ def _outcome(outcomes: pd.DataFrame) -> pd.Series:
     return judged + " · " + scores + ": " + outcomes["answer"].fillna("")
 
 
-def _texts(pipeline: Any) -> Callable[[str, str], str]:
-    """The text of (qid, docno) in a context: a chunk, or the topic's passage of that name."""
-    if any("passages" in stage.makes for stage in pipeline.stages):
-        # A compressor may have split one passage into several.
-        passages = pipeline.frame("passages").groupby(["qid", "docno"], sort=False)["text"].agg(" ".join)
-        return lambda qid, docno: str(passages[qid, docno])
-    docnos = {docno for docnos in pipeline.contexts["docnos"] for docno in docnos}
-    chunks = rows_where(pipeline.rows("chunks"), "docno", docnos).set_index("docno")["text"]
-    return lambda qid, docno: str(chunks[docno])
-
-
-def traces(pipeline: Any, outcomes: pd.DataFrame) -> Iterator[track.TopicTrace]:
-    """The topics that were answered."""
-    text_of = _texts(pipeline)
-    rows = outcomes[outcomes["answer_status"].ne(NOT_SAMPLED)].merge(
-        pipeline.contexts[["qid", "text", "docnos"]], on="qid", validate="one_to_one"
-    )
-    for row in rows.to_dict("records"):
-        label = None if pd.isna(row["label"]) else int(row["label"])
-        yield track.TopicTrace(
-            qid=row["qid"],
-            query=row["query"],
-            chunks=[(docno, text_of(row["qid"], docno)) for docno in row["docnos"]],
-            context=row["text"],
-            answer=None if pd.isna(row["answer"]) else row["answer"],
-            verdict={"label": label, "class": JUDGE_CLASSES.get(label or 0), "status": row["judge_status"]},
-            scores={} if pd.isna(row["ir_score"]) else {"ir_score": float(row["ir_score"])},
-        )
-
-
-_SHARES = ("correct_share", "hallucination_share", "judge_share_1", "judge_share_missing")
 FROM_MLFLOW = "mlflow"  # value of human_labels
-
-
-def evaluated(pipeline: Any, cfg: DictConfig, outcomes: pd.DataFrame, experiment: str) -> Iterator[track.TopicTrace]:
-    """The topics with their feedback: judge's class, whether the answer is right, IR score, answer measures.
-
-    A topic names the trace that was measured where that lies in the experiment that the job is logged into.
-    """
-    source = _traced(pipeline)
-    here = source is not None and _place(source) == _own_place(cfg, experiment)
-    ids = source.trace_ids(pipeline.frame("topics")) if source is not None and here else {}
-    told = {row["qid"]: _feedback(row, pipeline) for row in outcomes.to_dict("records")}
-    for topic in traces(pipeline, outcomes):
-        yield replace(topic, feedback=told[topic.qid], trace_id=ids.get(topic.qid))
-
-
-def evaluation_metrics(found: Mapping[str, float], outcomes: pd.DataFrame, pipeline: Any) -> dict[str, float]:
-    """The metrics of an evaluation run: mean IR score, class shares and answer measures of the job."""
-    names = [*_SHARES, *(info.name for info in pipeline.answer_measures)]
-    shown = {name: found[name] for name in names if name in found}
-    return {"ir_score": float(outcomes["ir_score"].mean()), **shown, "topics": len(outcomes)}
-
-
-def _feedback(row: Mapping[Hashable, Any], pipeline: Any) -> dict[str, track.Feedback]:
-    found: dict[str, track.Feedback] = {}
-    if pd.notna(row["label"]):
-        label = int(row["label"])
-        said = next((row[key] for key in ("reason", "judge_raw") if isinstance(row.get(key), str)), "")
-        why = ": ".join(filter(None, (JUDGE_CLASSES[label], said)))
-        found |= {track.CLASS: track.Feedback(label, why), "correct": track.Feedback(label == 5, why)}
-    of_answers = besides_rankings(pipeline.answer_measures)  # each value is a write
-    for name in ("ir_score", *(info.name for info in of_answers)):
-        if pd.notna(row[name]):
-            found[name] = track.Feedback(float(row[name]))
-    return found
 
 
 def with_labels_of_people(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfig, experiment: str) -> pd.DataFrame:
@@ -195,8 +127,8 @@ def _with_labels_of_traces(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfi
     wrote, in any job, for the same topic and the same answer. Where several such traces have a label, the latest
     counts. DataError where there is no label on any of them.
     """
-    source = _traced(pipeline)
-    places = [_own_place(cfg, experiment), *([_place(source)] if source is not None else [])]
+    source = traced(pipeline)
+    places = [own_place(cfg, experiment), *([place_of(source)] if source is not None else [])]
     labels = pd.concat([track.labels_of_people(*place) for place in dict.fromkeys(places)])
     own = labels.dropna(subset=["qid"]).sort_values("labelled_ms", kind="stable")  # the latest of an answer counts
     by_answer = dict(zip(zip(own["qid"], own["answer"], strict=True), own["label"], strict=True))
@@ -217,16 +149,18 @@ def _with_labels_of_traces(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfi
     return outcomes.assign(human_label=given.to_numpy())
 
 
-def _traced(pipeline: Any) -> Monitored | None:
+def traced(pipeline: Any) -> Monitored | None:
     """The dataset of traces where the job's answers are theirs; else None."""
     source = pipeline.components.dataset
     return source if isinstance(source, Monitored) and source.has_answers_of(pipeline.components.llm) else None
 
 
-def _place(source: Monitored) -> tuple[str, str]:
+def place_of(source: Monitored) -> tuple[str, str]:
+    """MLflow's URI and the experiment in which the dataset's traces lie."""
     uri, experiment = source.place()
     return track.absolute_uri(track.tracking_uri(uri)), experiment
 
 
-def _own_place(cfg: DictConfig, experiment: str) -> tuple[str, str]:
+def own_place(cfg: DictConfig, experiment: str) -> tuple[str, str]:
+    """MLflow's URI and the experiment that the job is logged into."""
     return track.absolute_uri(track.tracking_uri(cfg.tracking.uri)), experiment

@@ -14,21 +14,19 @@ if TYPE_CHECKING:
         recorded_uri,
         tracking_uri,
     )
-    from ragauge.track._feedback import CLASS, LABELS, Feedback, answer_digest, labels_of_people
+    from ragauge.track._feedback import CLASS, LABELS, answer_digest, labels_of_people
     from ragauge.track._lost import close_orphans, close_orphans_quietly
     from ragauge.track._reader import LoggedRun, Reader, entries_tag
-    from ragauge.track._runs import Run, TopicTrace, Tracker, flatten, log_found, param_text
+    from ragauge.track._runs import Run, Tracker, flatten, log_found, param_text
     from ragauge.track._server import serve
     from ragauge.track.models import is_model_uri, load_predictor, model_folder, save_predictor
 
 __all__ = [
     "CLASS",
     "LABELS",
-    "Feedback",
     "LoggedRun",
     "Reader",
     "Run",
-    "TopicTrace",
     "Tracker",
     "absolute_uri",
     "answer_digest",

@@ -1,10 +1,9 @@
-"""Feedback on MLflow's traces: what a job's judge and measures say, and what people say there."""
+"""Labels that people gave to answers on MLflow's traces."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
-from ragauge.contract.progress import progress
 from ragauge.track._connection import at, pages, quiet, reachable
 
 if TYPE_CHECKING:
@@ -22,52 +20,11 @@ OWN_TAG = "ragauge.qid"  # on the traces that ragauge itself writes: the topic t
 ANSWER_TAG = "ragauge.answer"  # and a digest of the answer
 CLASS = "judge_class"  # the name of the feedback that holds the judge's class, 1 to 5
 LABELS = (CLASS, "label")  # names of feedback by people that is a judge class
-EVALUATION_RUN = {"mlflow.runType": "genai_evaluate"}  # MLflow's tag of the runs on its page of evaluations
-_SOURCE_RUN = "mlflow.assessment.sourceRunId"
-_LINKS = 100  # traces that MLflow links in one request
-
-
-@dataclass(frozen=True)
-class Feedback:
-    """One value on an answer, and why it is so."""
-
-    value: bool | int | float | str
-    rationale: str | None = None
 
 
 def answer_digest(answer: str | None) -> str:
     """A digest by which two answers are known to be equal."""
     return hashlib.sha256((answer or "").encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-def log_feedback(
-    client: MlflowClient,
-    run_id: str,
-    rows: Sequence[tuple[str, Mapping[str, Feedback]]],
-    source: str,
-    source_id: str,
-) -> None:
-    """Links traces to a run, and logs the feedback {name: value} of each as the run's assessments."""
-    import mlflow
-    from mlflow.entities import AssessmentSource
-
-    of = AssessmentSource(source_type=source, source_id=source_id)
-    with quiet(), at(client.tracking_uri), reachable(client.tracking_uri):
-        ids = [trace_id for trace_id, _ in rows]
-        for first in range(0, len(ids), _LINKS):
-            client.link_traces_to_run(ids[first : first + _LINKS], run_id)
-        with progress(len(rows), "logging feedback", "trace") as bar:
-            for trace_id, values in rows:
-                for name, told in values.items():
-                    mlflow.log_feedback(
-                        trace_id=trace_id,
-                        name=name,
-                        value=told.value,
-                        rationale=told.rationale,
-                        source=of,
-                        metadata={_SOURCE_RUN: run_id},
-                    )
-                bar.update()
 
 
 def labels_of_people(uri: str, experiment: str) -> pd.DataFrame:

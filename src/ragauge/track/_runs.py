@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import re
 import shutil
 import tempfile
@@ -26,15 +25,7 @@ from ragauge.contract.finding import Found
 from ragauge.contract.metric_names import in_group
 from ragauge.contract.redact import redact, redact_config, redact_tree
 from ragauge.contract.visible import csv_text
-from ragauge.track._connection import at, client_of, is_silence, pages, quiet, reachable, reason, with_tags
-from ragauge.track._feedback import (
-    ANSWER_TAG,
-    EVALUATION_RUN,
-    OWN_TAG,
-    Feedback,
-    answer_digest,
-    log_feedback,
-)
+from ragauge.track._connection import client_of, is_silence, pages, reachable, reason, with_tags
 from ragauge.track._lost import Point, close_orphans_once, emptied, lost_run
 from ragauge.track.models import log_network, log_predictor, save_predictor
 from ragauge.track.views import OWN
@@ -55,21 +46,6 @@ _VIEW_TAG = "mlflow.sharedViewState."  # and the view's key: where MLflow's UI l
 _DIGEST_CHARS = 36  # MLflow's limit on a dataset's digest
 _NOTE_TAG = "mlflow.note.content"
 _OWN_NOTE_TAG = "ragauge.note.sha256"  # of the description that ragauge wrote
-
-
-@dataclass(frozen=True)
-class TopicTrace:
-    """The steps of one question, which MLflow's Traces page shows span by span."""
-
-    qid: str
-    query: str
-    chunks: list[tuple[str, str]]  # docno and text, in the order of the context
-    context: str
-    answer: str | None
-    verdict: dict[str, Any]
-    scores: dict[str, float]
-    feedback: dict[str, Feedback] = field(default_factory=dict)
-    trace_id: str | None = None  # of the trace that was measured, where it is one of the run's experiment
 
 
 @dataclass
@@ -144,10 +120,10 @@ class Run:
 
         Written here and not by MLflow's log_table, which rounds numbers to ten digits.
         """
-        cells = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
-        text = json.dumps(
-            {"columns": list(frame.columns), "data": cells}, ensure_ascii=False, default=lambda v: v.item()
-        )
+        cells = frame.astype(object).to_numpy(copy=True)
+        cells[frame.isna().to_numpy()] = None
+        known = {"columns": list(frame.columns), "data": cells.tolist()}
+        text = json.dumps(known, ensure_ascii=False, default=lambda v: v.item())
         (self.folder / name).write_text(text, encoding="utf-8")
         self.tables = list(dict.fromkeys([*self.tables, name]))
         self._tags[_TABLES_TAG] = json.dumps([{"path": path, "type": "table"} for path in self.tables])
@@ -180,67 +156,6 @@ class Run:
             log.warning("MLflow does not answer (%s); the work goes on, and is logged at its end", reason(error))
             return False
         return True
-
-    def traces(self, topics: Iterable[TopicTrace]) -> dict[str, str]:
-        """Logs a trace per topic with retrieval, generation and judge spans; returns their ids by qid.
-
-        Written one by one: MLflow's asynchronous export loses traces when a process ends. Topic and answer
-        are tags, by which labels that people give to the trace find their answer again.
-        """
-        import mlflow
-        from mlflow.entities import Document, SpanType
-
-        found: dict[str, str] = {}
-        os.environ["MLFLOW_ENABLE_ASYNC_TRACE_LOGGING"] = "false"
-        with quiet(), at(self.client.tracking_uri):
-            mlflow.set_experiment(experiment_id=self.experiment_id)
-            with mlflow.start_run(run_id=self.run_id):
-                for topic in topics:
-                    with mlflow.start_span(topic.query[:80], span_type=SpanType.CHAIN) as root:
-                        root.set_inputs({"qid": topic.qid, "question": topic.query})
-                        with mlflow.start_span("retrieval", span_type=SpanType.RETRIEVER) as span:
-                            span.set_inputs({"query": topic.query})
-                            span.set_outputs([Document(t, {"docno": d}) for d, t in topic.chunks])
-                            span.set_attributes(topic.scores)
-                        with mlflow.start_span("generation", span_type=SpanType.LLM) as span:
-                            span.set_inputs({"question": topic.query, "context": topic.context})
-                            span.set_outputs(topic.answer)
-                        with mlflow.start_span("judge", span_type=SpanType.EVALUATOR) as span:
-                            span.set_inputs({"answer": topic.answer})
-                            span.set_outputs(topic.verdict)
-                        root.set_outputs({"answer": topic.answer, **topic.verdict})
-                        tags = {OWN_TAG: topic.qid, ANSWER_TAG: answer_digest(topic.answer)}
-                        mlflow.update_current_trace(tags=tags, client_request_id=topic.qid)
-                    found[topic.qid] = root.trace_id
-        return found
-
-    def evaluation(self, topics: Iterable[TopicTrace], source: str, source_id: str, values: Mapping[str, float]) -> str:
-        """Writes a run for MLflow's page *Evaluation runs*, a trace per topic with feedback; returns its id.
-
-        It is a run of its own, since MLflow shows a run that has a model, such as a predictor, among training
-        runs alone. The topic's own trace is linked where it is one of the experiment, else one is written.
-        `source` is CODE or LLM_JUDGE, `source_id` what gave the feedback, `values` its metrics.
-        """
-        from mlflow.entities import Metric
-
-        rows = list(topics)
-        written = self.traces(topic for topic in rows if topic.trace_id is None)
-        ids = {topic.qid: topic.trace_id or written[topic.qid] for topic in rows}
-        name = self.client.get_run(self.run_id).info.run_name
-        tags = {**EVALUATION_RUN, "evaluation_of": self.run_id, **provenance.process_tags()}
-        run_id: str = self.client.create_run(self.experiment_id, run_name=name, tags=tags).info.run_id
-        status = "FAILED"
-        try:
-            feedback = [(ids[topic.qid], topic.feedback) for topic in rows]
-            log_feedback(self.client, run_id, feedback, source, source_id)
-            now = int(time.time() * 1000)
-            metrics = [Metric(in_group(k), float(v), now, 0) for k, v in values.items() if v == v]
-            self.client.log_batch(run_id, metrics=metrics)
-            status = "FINISHED"
-        finally:
-            self.client.set_terminated(run_id, status=status)
-        self._tags["evaluation_run"] = run_id
-        return run_id
 
     def predictor(self, saved: Path, registered_name: str | None = None) -> str:
         """Logs the folder that `save_predictor` wrote as the run's model, and returns its URI."""

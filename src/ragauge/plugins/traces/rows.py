@@ -16,7 +16,7 @@ from ragauge.contract.redact import redact
 from ragauge.plugins.traces.shapes import Passage, answer_of, docno_of, holds_texts, passages_of, question_of
 
 if TYPE_CHECKING:
-    from mlflow.entities import Assessment, Span, Trace
+    from mlflow.entities import Span, Trace
 
 # What a row holds beside attributes.
 COLUMNS = (
@@ -64,15 +64,13 @@ def row_of(trace: Trace, how: Reading, truth: Truth) -> dict[str, Any]:
     rounds = _rounds(trace.data.spans)
     passages = _merged(rounds if how.contexts == "union" else rounds[-1:])
     known = [
-        *_expectations(info.assessments),
+        *expectations_on(trace),
         *truth.by_trace.get(info.trace_id, ()),
         *truth.by_question.get(question or "", ()),
     ]
     failed = str(info.state.value) == "ERROR"
     usage = info.token_usage or {}
     tags = {**info.trace_metadata, **info.tags}
-    references = _references(known)
-    evidence = _evidence(known)
     return {
         "id": info.client_request_id if how.qid == "client_request_id" else info.trace_id,
         "trace_id": info.trace_id,
@@ -81,11 +79,7 @@ def row_of(trace: Trace, how: Reading, truth: Truth) -> dict[str, Any]:
         "retrieved_docnos": [passage.document and docno_of(passage.document) for passage in passages],
         "response": None if failed else answer,
         "error": _error(root) if failed else None,
-        "reference": references[0] if references else None,
-        "references": references,
-        "reference_contexts": [part["text"] for part in evidence if part["text"]],
-        "evidence": evidence,
-        "unanswerable": any(told.get("unanswerable") is True for told in known),
+        **truth_columns(known),
         "day": f"{datetime.fromtimestamp(info.request_time / 1000, UTC):%Y-%m-%d}",
         "model": _model(trace.data.spans),
         "rounds": len(rounds),
@@ -95,6 +89,18 @@ def row_of(trace: Trace, how: Reading, truth: Truth) -> dict[str, Any]:
         "cost_usd": (info.cost or {}).get("total_cost"),
         "state": str(info.state.value),
         **{name: redact(str(tags[name])) if name in tags else None for name in how.tags},
+    }
+
+
+def truth_columns(known: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The columns of a row that say what is expected of it, from mappings of MLflow's expectations."""
+    references, evidence = _references(known), _evidence(known)
+    return {
+        "reference": references[0] if references else None,
+        "references": references,
+        "reference_contexts": [part["text"] for part in evidence if part["text"]],
+        "evidence": evidence,
+        "unanswerable": any(told.get("unanswerable") is True for told in known),
     }
 
 
@@ -167,9 +173,9 @@ def _error(root: Span | None) -> str:
     return redact(" ".join(told.split()))[:500] or "the trace's state is ERROR"
 
 
-def _expectations(assessments: Iterable[Assessment]) -> list[dict[str, Any]]:
+def expectations_on(trace: Trace) -> list[dict[str, Any]]:
     """The valid expectations on a trace, the newest first, each a mapping of its name to its value."""
-    newest_first = sorted(assessments, key=lambda a: (-(a.last_update_time_ms or 0), str(a.assessment_id)))
+    newest_first = sorted(trace.info.assessments, key=lambda a: (-(a.last_update_time_ms or 0), str(a.assessment_id)))
     return [
         {told.name: _decoded(told.expectation.value)}
         for told in newest_first

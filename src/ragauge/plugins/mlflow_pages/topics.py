@@ -1,0 +1,209 @@
+"""A topic of a job as MLflow's pages show it: its steps, what was expected, and the feedback on its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from ragauge.contract.answer_measures import NOT_SAMPLED, besides_rankings
+from ragauge.contract.frames import JUDGE_CLASSES, rows_where
+from ragauge.contract.jobs import Job
+from ragauge.contract.topics import references
+from ragauge.track import CLASS
+
+_PART_CHARS = 160  # of a missed part of the evidence in a rationale
+
+
+@dataclass(frozen=True)
+class Usage:
+    """The tokens, US dollars and seconds of a call; None where they are not known."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """One value on an answer, why it is so, and the judge's call that it took."""
+
+    value: bool | int | float | str
+    rationale: str | None = None
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True)
+class TopicTrace:
+    """One topic of a job.
+
+    chunks: docno and text, in the order of the context. model: that of the LLM, None where none was asked.
+    expectations, feedback: by name. trace_id: that of the trace which was measured, None where ragauge writes one.
+    """
+
+    qid: str
+    query: str
+    chunks: Sequence[tuple[str, str]]
+    context: str
+    answer: str | None
+    verdict: Mapping[str, Any]
+    scores: Mapping[str, float]
+    error: str | None = None
+    model: str | None = None
+    price: Mapping[str, float] | None = None
+    usage: Usage = Usage()
+    expectations: Mapping[str, Any] = field(default_factory=dict)
+    feedback: Mapping[str, Feedback] = field(default_factory=dict)
+    trace_id: str | None = None
+
+    @property
+    def cost(self) -> dict[str, float]:
+        """MLflow's `mlflow.llm.cost` in US dollars: the total, and its halves where the price of tokens is known."""
+        total = self.usage.cost_usd
+        if not total:
+            return {}
+        if self.price is None:
+            return {"total_cost": total}
+        prompt = (self.usage.prompt_tokens or 0) * self.price["prompt"]
+        completion = (self.usage.completion_tokens or 0) * self.price["completion"]
+        share = prompt / (prompt + completion) if prompt + completion else 0.0
+        return {"input_cost": total * share, "output_cost": total * (1 - share), "total_cost": total}
+
+
+def topics_of(job: Job, ids: Mapping[str, str] | None = None) -> Iterator[TopicTrace]:
+    """The topics of a job that were answered, in the order of its outcomes; ids: traces that were measured, by qid."""
+    pipeline, outcomes = job.pipeline, job.outcomes
+    text_of = _texts(pipeline)
+    answers = _rows(pipeline.answers)
+    verdicts = _rows(pipeline.verdicts)
+    expected = expectations_of(pipeline.frame("topics"), pipeline.frame("evidence"))
+    missed = missed_parts(pipeline)
+    chat = job.cfg.llm.get("chat") or {}
+    names = [info.name for info in besides_rankings(job.answer_measures)]
+    rows = outcomes[outcomes["answer_status"].ne(NOT_SAMPLED)].merge(
+        pipeline.contexts[["qid", "text", "docnos"]], on="qid", validate="one_to_one"
+    )
+    for row in rows.to_dict("records"):
+        qid = row["qid"]
+        label = None if pd.isna(row["label"]) else int(row["label"])
+        yield TopicTrace(
+            qid=qid,
+            query=row["query"],
+            chunks=[(docno, text_of(qid, docno)) for docno in row["docnos"]],
+            context=row["text"],
+            answer=_text(row["answer"]),
+            verdict={"label": label, "class": JUDGE_CLASSES.get(label or 0), "status": row["judge_status"]},
+            scores={} if pd.isna(row["ir_score"]) else {"ir_score": float(row["ir_score"])},
+            error=_text(row["answer_error"]),
+            model=chat.get("model"),
+            price=job.cfg.llm.get("price"),
+            usage=usage_of(answers.get(qid)),
+            expectations=expected.get(qid, {}),
+            feedback=feedback_of(row, names, missed.get(qid), usage_of(verdicts.get(qid))),
+            trace_id=(ids or {}).get(qid),
+        )
+
+
+def expectations_of(topics: pd.DataFrame, evidence: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """MLflow's expectations of every topic by qid; {} where the dataset holds no truth.
+
+    `expected_response`: the reference answer, the first of several. `expected_retrieved_context`: the evidence,
+    {doc_uri, content} a part. `expected_facts`: its texts, where there is no reference answer: MLflow's judge of
+    correctness refuses to be given both.
+    """
+    parts = {qid: rows.to_dict("records") for qid, rows in evidence.sort_values(["qid", "part"]).groupby("qid")}
+    found: dict[str, dict[str, Any]] = {}
+    for qid, answers in references(topics).items():
+        of_topic: dict[str, Any] = {"expected_response": answers[0]} if answers else {}
+        texts = [row["text"] for row in parts.get(qid, ()) if isinstance(row["text"], str)]
+        if texts and not answers:
+            of_topic["expected_facts"] = texts
+        if qid in parts:
+            of_topic["expected_retrieved_context"] = [_part(row) for row in parts[qid]]
+        found[qid] = of_topic
+    return found
+
+
+def evaluation_metrics(found: Mapping[str, float], job: Job) -> dict[str, float]:
+    """The metrics of an evaluation run: mean IR score, class shares and answer measures of the job."""
+    names = ["correct_share", "hallucination_share", "judge_share_1", "judge_share_missing"]
+    names += [info.name for info in job.answer_measures]
+    shown = {name: found[name] for name in names if name in found}
+    return {"ir_score": float(job.outcomes["ir_score"].mean()), **shown, "topics": len(job.outcomes)}
+
+
+def why_score(parts: Sequence[tuple[str, float]]) -> str:
+    """Which parts of the evidence (text, value) the context lacks, in words; the least covered first."""
+    missed = sorted((value, number, text) for number, (text, value) in enumerate(parts, 1) if value < 1)
+    if not missed:
+        return "The context holds every part of the evidence."
+    lines = [f"part {number} of {len(parts)} at {value:.2f}: {_short(text)}" for value, number, text in missed]
+    return "The context lacks evidence: " + "; ".join(lines)
+
+
+def why_class(label: int, reason: object, raw: object) -> str:
+    """The judge's class in words, and its reason, or its reply where it gave none."""
+    said = next((text for text in (reason, raw) if isinstance(text, str)), "")
+    return ": ".join(filter(None, (JUDGE_CLASSES[label], said)))
+
+
+def feedback_of(
+    row: Mapping[Hashable, Any], names: Sequence[str], parts: Sequence[tuple[str, float]] | None, judged: Usage
+) -> dict[str, Feedback]:
+    """Judge's class, whether the answer is right, IR score and the answer measures `names`, as far as there are any."""
+    found: dict[str, Feedback] = {}
+    if pd.notna(row["label"]):
+        label = int(row["label"])
+        why = why_class(label, row.get("reason"), row.get("judge_raw"))
+        found |= {CLASS: Feedback(label, why, judged), "correct": Feedback(label == 5, why)}
+    if pd.notna(row["ir_score"]):
+        found["ir_score"] = Feedback(float(row["ir_score"]), why_score(parts) if parts else None)
+    return found | {name: Feedback(float(row[name])) for name in names if pd.notna(row[name])}
+
+
+def missed_parts(pipeline: Any) -> dict[str, list[tuple[str, float]]]:
+    """(text, value) of every scored part of the evidence at the job's budget, by qid."""
+    scores = pipeline.frame("part_scores")
+    here = scores[scores["n_tokens"] == pipeline.n_tokens]
+    rows = here.merge(pipeline.frame("evidence")[["qid", "part", "text"]], on=["qid", "part"], how="left")
+    return {str(qid): list(zip(of["text"], of["value"].astype(float), strict=True)) for qid, of in rows.groupby("qid")}
+
+
+def _texts(pipeline: Any) -> Callable[[str, str], str]:
+    """The text of (qid, docno) in a context: a chunk, or the topic's passage of that name."""
+    if any("passages" in stage.makes for stage in pipeline.stages):
+        # A compressor may have split one passage into several.
+        passages = pipeline.frame("passages").groupby(["qid", "docno"], sort=False)["text"].agg(" ".join)
+        return lambda qid, docno: str(passages[qid, docno])
+    docnos = {docno for docnos in pipeline.contexts["docnos"] for docno in docnos}
+    chunks = rows_where(pipeline.rows("chunks"), "docno", docnos).set_index("docno")["text"]
+    return lambda qid, docno: str(chunks[docno])
+
+
+def _part(row: Mapping[Hashable, Any]) -> dict[str, str]:
+    named = {"doc_uri": row["docno"], "content": row["text"]}
+    return {key: value for key, value in named.items() if isinstance(value, str)}
+
+
+def _rows(frame: pd.DataFrame) -> dict[str, dict[Hashable, Any]]:
+    return {row["qid"]: row for row in frame.to_dict("records")}
+
+
+def usage_of(row: Mapping[Hashable, Any] | None) -> Usage:
+    """The usage on a row of answers or verdicts; no tokens where it took none."""
+    if row is None:
+        return Usage()
+    seconds = float(row["seconds"])
+    tokens = int(row["prompt_tokens"]), int(row["completion_tokens"])
+    return Usage(*tokens, float(row["cost_usd"]), seconds) if any(tokens) else Usage(seconds=seconds)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _PART_CHARS else f"{text[:_PART_CHARS]}…"
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,185 @@
+"""Writes topics into MLflow as traces with expectations and feedback, many in one transaction."""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ragauge.contract.errors import TrackingError
+from ragauge.contract.progress import progress
+from ragauge.plugins.mlflow_pages.topics import Feedback, TopicTrace, Usage
+from ragauge.track import answer_digest
+from ragauge.track._feedback import ANSWER_TAG, OWN_TAG
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Assessment, AssessmentSource, Span, TraceInfo
+
+_BATCH = 100  # traces whose spans are written, and that are linked to a run, in one request: MLflow's limit on links
+_NAME_CHARS = 80
+_PREVIEW_CHARS = 1000  # MLflow's limit
+_SOURCE_RUN = "mlflow.assessment.sourceRunId"
+_JUDGE_CALL = {"prompt_tokens": "judgeInputTokens", "completion_tokens": "judgeOutputTokens", "cost_usd": "judgeCost"}
+
+
+def write_traces(
+    client: MlflowClient, experiment_id: str, run_id: str, topics: Iterable[TopicTrace], source: AssessmentSource,
+    said_by: str | None = None,
+) -> dict[str, str]:  # fmt: skip
+    """Writes a trace per topic, of the run, with its expectations and feedback; returns their ids by qid.
+
+    source: MLflow's source of the feedback; said_by: the id of its run, None for `run_id`. The ids are random
+    whatever seed Python's generator has. Spans are written for a hundred traces in one transaction, a trace's
+    assessments in that of the trace. TrackingError where the server does not take spans (MLflow before 3.4).
+    """
+    from mlflow.tracing.client import TracingClient
+
+    store = TracingClient(client.tracking_uri)
+    found: dict[str, str] = {}
+    rows = iter(topics)
+    with progress(None, "writing traces", "trace") as bar:
+        while batch := list(islice(rows, _BATCH)):
+            spans: list[Span] = []
+            for topic in batch:
+                number = secrets.token_hex(16)
+                found[topic.qid] = f"tr-{number}"
+                start = time.time_ns()
+                info = _info(topic, found[topic.qid], experiment_id, run_id, start)
+                info.assessments = [
+                    *_expectations(topic, info.trace_id), *assessments(topic, info.trace_id, source, said_by or run_id)
+                ]  # fmt: skip
+                store.start_trace(info)
+                spans += _spans(topic, number, start)
+                bar.update()
+            try:
+                store.log_spans(experiment_id, spans)
+            except NotImplementedError as error:
+                raise TrackingError(f"MLflow at {client.tracking_uri} takes no spans: {error}") from error
+    return found
+
+
+def assessments(topic: TopicTrace, trace_id: str, source: AssessmentSource, run_id: str) -> Iterator[Assessment]:
+    """The feedback on a topic's answer as MLflow's assessments of a run; the judge's come with its tokens and cost."""
+    from mlflow.entities import Feedback as Logged
+
+    for name, told in topic.feedback.items():
+        yield Logged(
+            name=name,
+            value=told.value,
+            source=source,
+            trace_id=trace_id,
+            rationale=told.rationale,
+            metadata={_SOURCE_RUN: run_id, **judge_call(told)},
+        )
+
+
+def judge_call(told: Feedback) -> dict[str, str]:
+    """MLflow's metadata on the judge's call behind a feedback; {} where no LLM was asked."""
+    usage = told.usage or Usage()
+    values = {name: getattr(usage, field) for field, name in _JUDGE_CALL.items()}
+    return {f"mlflow.assessment.{name}": str(value) for name, value in values.items() if value}
+
+
+def link(client: MlflowClient, run_id: str, trace_ids: Sequence[str]) -> None:
+    """Links traces to a run, so that its page shows them."""
+    for first in range(0, len(trace_ids), _BATCH):
+        client.link_traces_to_run(list(trace_ids[first : first + _BATCH]), run_id)
+
+
+def _expectations(topic: TopicTrace, trace_id: str) -> Iterator[Assessment]:
+    from mlflow.entities import AssessmentSource, Expectation
+
+    dataset = AssessmentSource(source_type="CODE", source_id="dataset")
+    for name, value in topic.expectations.items():
+        yield Expectation(name=name, value=value, source=dataset, trace_id=trace_id)
+
+
+def _info(topic: TopicTrace, trace_id: str, experiment_id: str, run_id: str, start: int) -> TraceInfo:
+    from mlflow.entities import TraceInfo, TraceLocation, TraceState
+
+    metadata = {"mlflow.sourceRun": run_id, "mlflow.trace_schema.version": "3"}
+    if topic.usage.prompt_tokens is not None:
+        metadata["mlflow.trace.tokenUsage"] = json.dumps(_tokens(topic.usage))
+    if topic.cost:
+        metadata["mlflow.trace.cost"] = json.dumps(topic.cost)
+    return TraceInfo(
+        trace_id=trace_id,
+        trace_location=TraceLocation.from_experiment_id(experiment_id),
+        request_time=start // 1_000_000,
+        state=TraceState.OK if topic.error is None else TraceState.ERROR,
+        request_preview=topic.query[:_PREVIEW_CHARS],
+        response_preview=(topic.answer or topic.error or "")[:_PREVIEW_CHARS],
+        client_request_id=topic.qid,
+        execution_duration=round((topic.usage.seconds or 0.0) * 1000),
+        trace_metadata=metadata,
+        tags={
+            OWN_TAG: topic.qid,
+            ANSWER_TAG: answer_digest(topic.answer),
+            "mlflow.traceName": " ".join(topic.query.split())[:_NAME_CHARS] or "question",
+        },
+    )
+
+
+def _spans(topic: TopicTrace, number: str, start: int) -> list[Span]:
+    """The spans of a topic: root, retrieval, generation and judge; the root takes as long as the answer took.
+
+    The root's input is the question alone: so rows of several runs join, whatever qid their datasets give it.
+    """
+    from mlflow.entities import Span
+
+    end = start + round((topic.usage.seconds or 0.0) * 1e9)
+    root, error = _id(8), topic.error if topic.answer is None else None
+    documents = [{"page_content": text, "metadata": {"doc_uri": docno}, "id": docno} for docno, text in topic.chunks]
+    usage = None if topic.usage.prompt_tokens is None else _tokens(topic.usage)
+    llm = {"mlflow.chat.tokenUsage": usage, "mlflow.llm.cost": topic.cost, "mlflow.llm.model": topic.model}
+    llm = {name: value for name, value in llm.items() if value}
+    question = {"question": topic.query}
+    parts: list[tuple[str, str, tuple[int, int], Any, Any, Mapping[str, Any]]] = [
+        ("retrieval", "RETRIEVER", (start, start), {"query": topic.query}, documents, topic.scores),
+        ("generation", "LLM", (start, end), {**question, "context": topic.context}, topic.answer, llm),
+        ("judge", "EVALUATOR", (end, end), {"answer": topic.answer}, topic.verdict, {}),
+    ]
+    outputs = {"answer": topic.answer}  # of more entries MLflow's comparison hides the first
+    name = " ".join(topic.query.split())[:_NAME_CHARS] or "question"
+    rows = [(root, None, (name, "CHAIN", (start, end), question, outputs, {})), *((_id(8), root, p) for p in parts)]
+    return [
+        Span.from_dict(
+            {
+                "trace_id": base64.b64encode(bytes.fromhex(number)).decode(),
+                "span_id": own,
+                "parent_span_id": parent,
+                "name": name,
+                "start_time_unix_nano": begin,
+                "end_time_unix_nano": stop,
+                "events": [],
+                "status": {"code": "STATUS_CODE_ERROR" if failed else "STATUS_CODE_OK", "message": failed or ""},
+                "attributes": {
+                    key: json.dumps(value, ensure_ascii=False)
+                    for key, value in {
+                        "mlflow.traceRequestId": f"tr-{number}",
+                        "mlflow.spanType": kind,
+                        "mlflow.spanInputs": given,
+                        "mlflow.spanOutputs": made,
+                        **attributes,
+                    }.items()
+                },
+                "links": [],
+            }
+        )
+        for own, parent, (name, kind, (begin, stop), given, made, attributes) in rows
+        for failed in [error if kind in ("CHAIN", "LLM") else None]
+    ]
+
+
+def _tokens(usage: Usage) -> dict[str, int]:
+    prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0
+    return {"input_tokens": prompt, "output_tokens": completion, "total_tokens": prompt + completion}
+
+
+def _id(size: int) -> str:
+    return base64.b64encode(secrets.token_bytes(size)).decode()
