@@ -66,10 +66,11 @@ def _placed(values: np.ndarray, right: np.ndarray, among: np.ndarray, weight: np
     won, of = np.zeros(len(values)), np.zeros(len(values))
     for g in np.unique(among):
         rows = [np.flatnonzero((among == g) & (right == one)) for one in (True, False)]
-        for own, other, is_right in ((*rows, True), (*rows[::-1], False)):
+        for own, other, is_right in ((rows[0], rows[1], True), (rows[1], rows[0], False)):
             below = _below(values[own], values[other], weight[other])
-            whole = weight[other].sum()
-            won[own], of[own] = (below if is_right else whole - below), whole
+            whole = float(weight[other].sum())
+            won[own] = below if is_right else whole - below
+            of[own] = whole
     pairs = float((weight * of)[right].sum())
     if pairs == 0:
         return float("nan"), np.full(len(values), np.nan)
