@@ -13,7 +13,6 @@ from ragauge.estimate.outcomes import CLUSTER
 from ragauge.findings import asked_again
 from ragauge.findings.clusters import ClustersFound
 from ragauge.findings.people import judged_lines
-from ragauge.findings.per_question import _feedback
 from ragauge.findings.tables import by_budget
 from ragauge.findings.topics import EvidencePart, Topic, _article
 from ragauge.findings.what_ran import WhatRan
@@ -54,14 +53,6 @@ def test_an_interval_stands_behind_an_agreement_with_people_where_there_is_one()
     assert judged_lines(with_interval) == [
         "  judge against 20 labels by people: kappa 0.50 (95 % 0.20 to 0.80), equal 75.0%"
     ]
-
-
-def test_feedback_on_a_trace_is_the_class_with_its_reason_and_nothing_where_there_is_no_verdict() -> None:
-    pipeline = SimpleNamespace(answer_measures=[])
-    found = _feedback({"label": 5, "reason": "as the reference", "ir_score": 0.5}, pipeline)
-    assert {name: given.value for name, given in found.items()} == {"judge_class": 5, "correct": True, "ir_score": 0.5}
-    assert found["correct"].rationale.endswith(": as the reference")
-    assert _feedback({"label": pd.NA, "ir_score": float("nan")}, pipeline) == {}
 
 
 def test_a_grid_of_budgets_has_a_dash_where_a_system_did_not_run() -> None:

@@ -22,6 +22,7 @@ from ragauge.plugins.mlflow_pages.topics import (
     TopicTrace,
     Usage,
     expectations_of,
+    feedback_of,
     topics_of,
     why_score,
 )
@@ -189,6 +190,16 @@ def test_facts_stand_for_a_reference_answer_that_is_not_known() -> None:
         "b": {"expected_response": "x"},
         "c": {},
     }
+
+
+def test_feedback_on_a_trace_is_the_class_with_its_reason_and_nothing_where_there_is_no_verdict() -> None:
+    judged = Usage(9, 1)
+    found = feedback_of({"label": 5, "reason": "as the reference", "ir_score": 0.5, "f1": 0.25}, ["f1"], None, judged)
+    values = {name: given.value for name, given in found.items()}
+    assert values == {"judge_class": 5, "correct": True, "ir_score": 0.5, "f1": 0.25}
+    assert found["correct"].rationale == "right: as the reference"
+    assert (found["judge_class"].usage, found["correct"].usage) == (judged, None)
+    assert feedback_of({"label": pd.NA, "ir_score": float("nan")}, [], None, Usage()) == {}
 
 
 def test_the_rationale_of_a_score_names_the_least_covered_part_first() -> None:
