@@ -57,6 +57,7 @@ MODULES = (
     "race",
     "additions",
     "repeats",
+    "annotation",
 )
 _HEAD = (
     "# Numbers against known truth\n\nWritten by `python benchmarks/validity.py`; seed "

@@ -1,8 +1,9 @@
-"""Evidence that the depth of a pool missed, estimated from new evidence by rank.
+"""Evidence that the depth of a pool missed, estimated from new evidence at the deepest ranks.
 
-New evidence per rank falls about as a power of the rank, by which Zobel (SIGIR 1998) extrapolated TREC's pools. So its
-number at rank d is taken for Poisson with mean exp(a + b log d), b at most 0. The fit by maximum likelihood is summed
-over as many ranks again. Evidence that no pooled retriever ranks there is in no such number.
+Zobel (SIGIR 1998) extrapolated TREC's pools by a power of the rank. Here the tail alone is taken, from half the depth
+on, since the first ranks hold the easy evidence. New evidence at rank d is in proportion to d^-b there: b = 1 for the
+estimate, b = 2 for its lower limit, b = 0 for its upper one. Evidence that no pooled retriever ranks within twice the
+depth is in no such number.
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ import numpy as np
 from ragauge.estimate.intervals import LEVEL
 
 _DRAWS = 500
-_STEEPEST = -20.0  # b where nothing is new after the first rank
 
 
 @dataclass(frozen=True)
 class Missed:
-    """Evidence parts that ranks depth + 1 to 2 depth would add over all topics, with an interval over topics.
+    """Evidence parts that ranks depth + 1 to 2 depth would add over all topics, with an interval.
 
-    by_rank: new parts at rank 1, 2, ..., depth. share: the missed parts over all parts of ranks 1 to 2 depth.
+    by_rank: new parts at rank 1, 2, ..., depth.
     """
 
     by_rank: tuple[int, ...]
@@ -40,48 +40,27 @@ class Missed:
 def missed(ranks: Sequence[Sequence[int]], depth: int, seed: int = 0, level: float = LEVEL) -> Missed | None:
     """The estimate from the rank, 1 to depth, at which each part of each topic was first found; None at depth 1.
 
-    The interval is of the percentile bootstrap over topics, and of the Poisson number itself. Where the lower half of
-    the ranks brought nothing, its upper limit is the exact one of that zero, for twice as many ranks.
+    Limits: quantiles of a bootstrap over topics with Poisson numbers, for the slopes that the module names. Where the
+    lower half of the ranks brought nothing, the upper one is Poisson's exact limit of that zero.
     """
     from scipy.stats import chi2
 
     if depth < 2 or not ranks:
         return None
     counts = np.array([np.bincount(np.asarray(of_topic, dtype=int), minlength=depth + 1)[1:] for of_topic in ranks])
-    total = counts.sum(axis=0)
+    deep = counts[:, depth // 2 :].sum(axis=1)
     rng = np.random.default_rng(seed)
-    weights = rng.multinomial(len(counts), np.full(len(counts), 1 / len(counts)), size=_DRAWS)
-    drawn = rng.poisson([extrapolated(one, depth) for one in weights @ counts])
+    drawn = rng.multinomial(len(deep), np.full(len(deep), 1 / len(deep)), size=_DRAWS) @ deep
     tail = (1 - level) / 2
-    value, (lo, hi) = extrapolated(total, depth), np.quantile(drawn, [tail, 1 - tail])
-    if not total[depth // 2 :].any():
-        hi = max(hi, depth / (depth - depth // 2) * chi2.isf(tail, 2) / 2)
-    return Missed(tuple(map(int, total)), value, min(float(lo), value), max(float(hi), value))
+    value = float(deep.sum() * ratio(depth, 1))
+    lo = float(np.quantile(rng.poisson(drawn * ratio(depth, 2)), tail))
+    hi = float(np.quantile(rng.poisson(drawn * ratio(depth, 0)), 1 - tail))
+    if not deep.any():
+        hi = float(ratio(depth, 0) * chi2.isf(tail, 2) / 2)
+    return Missed(tuple(map(int, counts.sum(axis=0))), value, min(lo, value), max(hi, value))
 
 
-def extrapolated(new: np.ndarray, depth: int) -> float:
-    """The expected number at ranks depth + 1 to 2 depth, from that at each rank 1 to depth."""
-    if not new.sum():
-        return 0.0
-    log_rank = np.log(np.arange(1, depth + 1))
-    slope = _slope(new, log_rank)
-    shape = np.exp(slope * log_rank)
-    beyond = np.exp(slope * np.log(np.arange(depth + 1, 2 * depth + 1))).sum()
-    return float(new.sum() / shape.sum() * beyond)
-
-
-def _slope(new: np.ndarray, log_rank: np.ndarray) -> float:
-    """The b in [_STEEPEST, 0] at which the mean log rank under the fit is the observed one (bisection)."""
-    wanted = (new * log_rank).sum() / new.sum()
-
-    def mean_at(b: float) -> float:
-        weight = np.exp(b * log_rank)
-        return float((weight * log_rank).sum() / weight.sum())
-
-    lo, hi = _STEEPEST, 0.0
-    if mean_at(hi) <= wanted:
-        return hi
-    for _ in range(60):
-        middle = (lo + hi) / 2
-        lo, hi = (middle, hi) if mean_at(middle) < wanted else (lo, middle)
-    return (lo + hi) / 2
+def ratio(depth: int, slope: float) -> float:
+    """New evidence at ranks depth + 1 to 2 depth over that from half the depth to it, where it falls as d^-slope."""
+    tail, beyond = np.arange(depth // 2 + 1, depth + 1), np.arange(depth + 1, 2 * depth + 1)
+    return float((beyond ** -float(slope)).sum() / (tail ** -float(slope)).sum())

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
 import pandas as pd
 
 from ragauge.contract.protocols import Tools
@@ -114,7 +115,11 @@ class RunsTrainer(Protocol):
     def features(self) -> Sequence[str]:
         """The columns of the runs' outcomes that the predictor reads."""
 
-    def fit(self, outcomes: pd.DataFrame, n_boot: int, seed: int) -> Fitted:
-        """Fits judged rows [qid, label, the features, weight where they stand for several, sweep, dataset,
+    def fit(
+        self, outcomes: pd.DataFrame, n_boot: int, seed: int, embed: Callable[[Sequence[str]], np.ndarray] | None = None
+    ) -> Fitted:
+        """Fits judged rows [qid, query, label, the features, weight where they stand for several, sweep, dataset,
         retriever, llm]; equal qids are one topic. DataError where they cannot be learnt from.
+
+        embed: float [questions, dimensions] of questions, for a trainer whose `uses` names the embedder.
         """

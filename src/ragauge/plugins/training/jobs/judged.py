@@ -116,6 +116,7 @@ def _rows(run: LoggedRun, reader: Reader, further: Sequence[str], scored: bool) 
     if absent:
         raise DataError(f"run {run.run_id}: {_TABLE} has no column {', '.join(absent)}")
     rows = table[["label", *(name for name in (*_WHERE_THERE, *further) if name in table)]].copy()
+    rows["query"] = table["query"].astype("str")
     rows["qid"] = [" ".join(str(question).casefold().split()) for question in table["query"]]
     numbers = [name for name in (*FEATURES, *further) if name in rows]
     rows[numbers] = rows[numbers].apply(pd.to_numeric).astype("float64")

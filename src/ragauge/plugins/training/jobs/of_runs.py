@@ -8,16 +8,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from ragauge import track
+from ragauge.contract.engine import LocalEngine
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import content_digest
 from ragauge.contract.identity import identity
+from ragauge.experiment.stages.components import instantiate_components
 from ragauge.plugins.training.contract import MODEL, RunsTrainer
 from ragauge.plugins.training.jobs.judged import read_judged
 from ragauge.plugins.training.jobs.plan import Plan, Result, read_trained, write_trained
 from ragauge.plugins.training.trainers.sources import CONSTANT, POOLED, SINGLE, mean_errors
+from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.store import Key, Store
 
 if TYPE_CHECKING:
@@ -48,7 +52,10 @@ def plan(cfg: DictConfig, overrides: Sequence[str], trainer: RunsTrainer) -> Pla
     for note in judged.notes:
         log.warning("%s", note)
     store = Store(Path(cfg.store))
+    reads_questions = "embedder" in getattr(trainer, "uses", ())
+    embedder = instantiate_components(cfg).embedder
     params = {
+        **({"embedder": identity(embedder)} if reads_questions else {}),
         "trainer": identity(trainer),
         "settings": judged.settings,
         "seed": int(cfg.seed),
@@ -59,8 +66,11 @@ def plan(cfg: DictConfig, overrides: Sequence[str], trainer: RunsTrainer) -> Pla
     rows = judged.outcomes
     plain: Any = OmegaConf.to_container(cfg, resolve=True)
 
+    def embed(questions: Sequence[str]) -> np.ndarray:
+        return CachedEmbedder(embedder, store.root, LocalEngine()).embed(questions, "query")
+
     def make(folder: Path) -> None:
-        fitted = trainer.fit(rows, int(cfg.bootstrap), int(cfg.seed))
+        fitted = trainer.fit(rows, int(cfg.bootstrap), int(cfg.seed), embed)
         settings = {**judged.settings, **fitted.settings}
         track.save_predictor(folder / MODEL, fitted.model, fitted.example, settings)
         write_trained(fitted.trained, folder)

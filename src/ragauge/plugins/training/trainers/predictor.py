@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require, require_flag, require_number
@@ -54,7 +55,9 @@ class PredictorTrainer:
         require("trainer.spline", self.spline, bends, "false where ir_score is not among trainer.features")
         require_number("trainer.penalty", self.penalty, 0, above=True)
 
-    def fit(self, outcomes: pd.DataFrame, n_boot: int, seed: int) -> Fitted:
+    def fit(
+        self, outcomes: pd.DataFrame, n_boot: int, seed: int, embed: Callable[[Sequence[str]], np.ndarray] | None = None
+    ) -> Fitted:
         """The predictor of all rows, and its errors on topics and on groups that it was not fitted on.
 
         Tables: transfer_<by> (`ragauge.plugins.training.trainers.sources.beside_other_fits`), reliability. Values:
