@@ -10,7 +10,7 @@ import pandas as pd
 
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.plugins.foresight.adds import added
-from ragauge.plugins.foresight.measures import _Pairs, foresight
+from ragauge.plugins.foresight.measures import Pairs, foresight
 
 OTHER = AnswerMeasureInfo("other", "other", of="context")
 STATISTICS = ("auc_right", "auc_lack", "spearman")
@@ -181,7 +181,7 @@ def gains(kind: str, topics: int, systems: int, base: float, trials: int, seed: 
     found = []
     for trial in range(trials):
         rows = beside(kind, topics, systems, base, rng)
-        df = _Pairs.of(rows, "_right", "system").df
+        df = Pairs.of(rows, "_right", "system").df
         found.append(added(rows, "score", "measure", 1, "system", df, 0.95, trial))
     gain, lo, hi = np.array(found)[~np.isnan(found).any(axis=1)].T
     true = true_gain(kind, base)

@@ -155,7 +155,7 @@ def _rows(frame: pd.DataFrame, target: str, group: str) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class Pairs:
     """The pairs behind an AUC: how many there are, and the degrees of freedom of its variance over topics or clusters.
 
     The degrees of freedom are (sum of h)^2 / sum of h^2 - 1, at least 1. h is the part of a topic or cluster in the
@@ -168,7 +168,7 @@ class _Pairs:
     df: float
 
     @classmethod
-    def of(cls, rows: pd.DataFrame, flag: str, group: str) -> _Pairs:
+    def of(cls, rows: pd.DataFrame, flag: str, group: str) -> Pairs:
         same = rows.groupby([group, flag])[flag].transform("size").to_numpy(dtype=float)
         others = rows.groupby(group)[flag].transform("size").to_numpy(dtype=float) - same
         h = np.bincount(rows["_topic"], others**2)
@@ -219,7 +219,7 @@ def _over_patterns(
         else:
             alone = _statistics(rows[pattern], members, n_topics, n_boot, seed, group)
         n, units = (int(rows.loc[pattern, by].nunique()) for by in ("qid", "_topic"))
-        pairs = {name: _Pairs.of(rows[pattern], flag, group) for name, flag in _AUCS.items()}
+        pairs = {name: Pairs.of(rows[pattern], flag, group) for name, flag in _AUCS.items()}
         for i, measure in enumerate(members):
             less = None
             if beside is not None and measure is not ir_score:
@@ -229,11 +229,11 @@ def _over_patterns(
                 aucs[measure.name] = alone[:, i, 0]
                 if less is not None and ir_score is not None and not np.isnan(less[0, 0]):
                     columns = (ir_score.name, measure.name, measure.sign, group)
-                    gain = added(rows[both], *columns, _Pairs.of(rows[both], "_right", group).df, level, seed)
+                    gain = added(rows[both], *columns, Pairs.of(rows[both], "_right", group).df, level, seed)
                     done[measure.name][0] |= dict(zip(_ADDS, gain, strict=True))
     if aucs and n_boot > 1:
         p_chance = _p_chance(rows, [m for m in measures if m.name in aucs], n_boot, seed, group)
-        p_best = _p_best(np.column_stack([aucs[name] for name in p_chance]), _Pairs.of(rows, "_right", group).df)
+        p_best = _p_best(np.column_stack([aucs[name] for name in p_chance]), Pairs.of(rows, "_right", group).df)
         for name, best in zip(p_chance, p_best, strict=True):
             done[name][0] |= {"p_chance": p_chance[name], "p_best": best}
     for measure in measures:
@@ -246,7 +246,7 @@ def _told(
     less: np.ndarray | None,
     n: int,
     units: int,
-    pairs: Mapping[str, _Pairs],
+    pairs: Mapping[str, Pairs],
     level: float,
     reached: float,
 ) -> Iterator[dict[str, object]]:
@@ -325,7 +325,7 @@ def _p_best(values: np.ndarray, df: float) -> np.ndarray:
     no other is better: from the largest of the normalised differences to the others (max-t), as in `estimate.best`.
 
     The measures with p >= 0.05 hold the best in 95 %. What was found is taken for Student's t of `df` degrees of
-    freedom (`_Pairs`), and brought to the scale of the normal resamples.
+    freedom (`Pairs`), and brought to the scale of the normal resamples.
     """
     from scipy.special import ndtri, stdtr
 
