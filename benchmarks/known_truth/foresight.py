@@ -16,6 +16,11 @@ def _claimed(useful: int, measures: int, topics: int, systems: int, base: float,
     return f"{percent(found['claimed'])}; {percent(found['held'])}, {found['size']:.1f} measures"
 
 
+def _gained(kind: str, topics: int, systems: int, base: float, trials: int) -> str:
+    found = sim.gains(kind, topics, systems, base, trials, SEED)
+    return f"{percent(found['held'])}; {percent(found['claimed'])}; {100 * found['off']:+.1f} points"
+
+
 SECTIONS: dict[str, list[Row]] = {
     "Foresight: which measure foresees best": [
         *(
@@ -86,5 +91,17 @@ SECTIONS: dict[str, list[Row]] = {
             for name in sim.POPULATIONS
             for statistic in sim.STATISTICS
         ),
+    ],
+    "Foresight: what a measure adds to the IR score": [
+        Row(
+            f"the gain in AUC holds the true one; is said to be above 0; is off by: a measure that says {kind}",
+            f"{topics} topics, {systems} system{'s' * (systems > 1)}{', one in ten is right' if base else ''}",
+            f"about 95 %; {'at most 2.5 %' if kind in sim.GAINS[:2] else 'often'}; about 0",
+            _NO_SUCH,
+            lambda n, args=(kind, topics, systems, base): _gained(*args, n),  # type: ignore[misc]
+            _TRIALS,
+        )
+        for topics, systems, base in ((75, 3, 0), (300, 3, 0), (40, 1, 0), (120, 3, -2.8))
+        for kind in sim.GAINS
     ],
 }

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.plugins.foresight.measures import foresight
+from ragauge.plugins.foresight.adds import added
+from ragauge.plugins.foresight.measures import Pairs, foresight
 
 OTHER = AnswerMeasureInfo("other", "other", of="context")
 STATISTICS = ("auc_right", "auc_lack", "spearman")
@@ -140,3 +141,49 @@ def foremost(
         held.append(not rows["p_best"]["m0"] < 0.05)  # undefined where all answers are alike
         size.append((rows["p_best"] >= 0.05).sum())
     return {"claimed": float(np.mean(claimed)), "held": float(np.mean(held)), "size": float(np.mean(size))}
+
+
+GAINS = ("nothing", "a copy of the IR score", "a little", "as much as the IR score")
+
+
+def beside(kind: str, topics: int, systems: int, base: float, rng: np.random.Generator) -> pd.DataFrame:
+    """Answers, an IR score, and a measure that says this much beside it (one of `GAINS`), as `added` takes them."""
+    topic = np.repeat(np.arange(topics), systems)
+    score, other = (
+        0.7 * (rng.normal(size=topics)[topic] + rng.normal(size=len(topic))) for _ in range(2)
+    )  # fmt: skip
+    measure = score + 0.5 * rng.normal(size=len(topic)) if kind == GAINS[1] else other
+    of_measure = {GAINS[2]: 0.4, GAINS[3]: 1.2}.get(kind, 0.0)
+    logit = 1.2 * score + of_measure * other + base + 0.5 * rng.normal(size=topics)[topic]
+    right = rng.random(len(topic)) < 1 / (1 + np.exp(-logit))
+    return pd.DataFrame(
+        {
+            "score": score, "measure": measure, "system": np.tile(np.arange(systems), topics),
+            "_right": right, "_topic": topic, "_weight": 1.0,
+        }
+    )  # fmt: skip
+
+
+@cache
+def true_gain(kind: str, base: float) -> float:
+    """What the measure adds to the AUC in 60,000 topics; nothing where right answers depend on the IR score alone."""
+    if kind in GAINS[:2]:
+        return 0.0
+    rows = beside(kind, 60_000, 3, base, np.random.default_rng(99))
+    return added(rows, "score", "measure", 1, "system", 1e9, 0.95, 0)[0]
+
+
+@cache
+def gains(kind: str, topics: int, systems: int, base: float, trials: int, seed: int) -> dict[str, float]:
+    """`held`: how often the 95 % interval of the gain holds the true one; `claimed`: how often it is above 0; `off`:
+    the mean gain less the true one."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for trial in range(trials):
+        rows = beside(kind, topics, systems, base, rng)
+        df = Pairs.of(rows, "_right", "system").df
+        found.append(added(rows, "score", "measure", 1, "system", df, 0.95, trial))
+    gain, lo, hi = np.array(found)[~np.isnan(found).any(axis=1)].T
+    true = true_gain(kind, base)
+    held = (lo <= true) & (true <= hi)
+    return {"held": float(held.mean()), "claimed": float((lo > 0).mean()), "off": float(gain.mean() - true)}

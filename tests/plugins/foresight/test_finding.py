@@ -22,7 +22,8 @@ from ragauge.show.drawing import LINE_COLOURS
 def auc(measure: str, value: float, of: str = "context", **changes: Any) -> dict[str, Any]:
     row = {"measure": measure, "label": measure.upper(), "of": of, "statistic": "auc_right", "value": value,
            "lo": value - 0.1, "hi": value + 0.05, "n": 40, "less_ir": value - 0.7, "less_ir_lo": value - 0.8,
-           "less_ir_hi": value - 0.6, "p": 0.01, "p_chance": 0.01, "p_best": 0.01, "p_holm": 0.2}  # fmt: skip
+           "less_ir_hi": value - 0.6, "adds": 0.1, "adds_lo": 0.05, "adds_hi": 0.15, "p": 0.01, "p_chance": 0.01,
+           "p_best": 0.01, "p_holm": 0.2}  # fmt: skip
     return row | changes
 
 
@@ -79,8 +80,10 @@ def test_the_table_has_the_best_first_and_marks_what_differs_from_the_ir_score()
         grid = foresight_grid("before", table, Foresight(table, "judge", 40, n_systems))
         titles = [column.title for column in columns_of(grid.columns)]
         several = ["Kendall"] if n_systems == 3 else []
-        assert titles == ["Measure", "Topics", "AUC, right", "less IR score", "AUC, lack", "less IR score", "Spearman",
-                          *several]  # fmt: skip
+        assert titles == [
+            "Measure", "Topics", "AUC, right", "less IR score", "AUC, lack", "less IR score", "adds to IR score",
+            "Spearman", *several,
+        ]  # fmt: skip
         assert [row[0] for row in grid.rows] == [
             Tagged(n.upper(), below=n) for n in ("recall", "mrr", "ir_score", "low")
         ]
@@ -88,6 +91,7 @@ def test_the_table_has_the_best_first_and_marks_what_differs_from_the_ir_score()
             Num(40, "whole"), Num(0.8, "score", 0.8 - 0.1, 0.8 + 0.05),
             Num(0.8 - 0.7, "signed", 0.8 - 0.8, 0.8 - 0.6, "†"),
         ]  # fmt: skip
+        assert [row[6] for row in grid.rows] == [Num(0.1, "signed", 0.05, 0.15)] * 4
         assert [row[3].tag for row in grid.rows[1:3]] == ["", ""]  # type: ignore[union-attr]
         assert all(len(row) == len(titles) for row in grid.rows)
     other = foresight_grid("before", table, Foresight(table, "em", 40, 2))

@@ -18,7 +18,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Tagged
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.plugins.foresight.finding import best_of, best_sentence, foresight_figure, foresight_grid
-from ragauge.plugins.foresight.measures import STATISTICS, Foresight, _p_best, _Pairs, foresight
+from ragauge.plugins.foresight.measures import STATISTICS, Foresight, Pairs, _p_best, foresight
 
 EM = AnswerMeasureInfo("em", "exact match", unit="share")
 LENGTH = AnswerMeasureInfo("length", "length", direction="lower", of="context")
@@ -116,7 +116,7 @@ def test_resamples_are_those_of_whole_topics() -> None:
         assert resampled is not None
         tables.append(resampled.table.set_index(["measure", "statistic"]))
     flags = rows.assign(_right=rows["label"].eq(5), _lack=rows["label"].eq(1), _topic=rows["qid"].astype(int))
-    pairs = {f"auc{flag}": _Pairs.of(flags, flag, "system") for flag in ("_right", "_lack")}
+    pairs = {f"auc{flag}": Pairs.of(flags, flag, "system") for flag in ("_right", "_lack")}
     for statistic in STATISTICS:
         values = np.array([table.loc[("length", statistic), "value"] for table in tables])
         less = np.array([table.loc[("length", statistic), "less_ir"] for table in tables])
@@ -291,7 +291,7 @@ def test_the_best_of_many_useless_measures_is_not_said_to_foresee() -> None:
 def test_limits_of_an_auc_by_hand() -> None:
     """Three of ten answers are right: they tell nearly all of the variance, and all their pairs are won."""
     rows = pd.DataFrame({"system": "a", "_right": [True] * 3 + [False] * 7, "_topic": np.arange(10)})
-    of = _Pairs.of(rows, "_right", "system")
+    of = Pairs.of(rows, "_right", "system")
     assert of.n == 21
     assert of.df == pytest.approx((3 * 49 + 7 * 9) ** 2 / (3 * 49**2 + 7 * 9**2) - 1)
     lo, hi = of.limits(1.0, np.ones(20), 0.95)

@@ -83,9 +83,9 @@ class Foresees(Finding):
                 "AUC for lack: the probability that a lack of information has a lower value than another answer. AUC "
                 "and Spearman's correlation compare topics within a system; Kendall's tau compares the systems' "
                 "means, and says little of a few systems. † marks a difference to the IR score that remains after "
-                f"Holm's correction over {measures} measures (p < 0.05), on the topics that have both. A measure "
-                "whose lower values are better counts with its sign changed. All of it is in measures.json and "
-                "tables/measures.csv.",
+                f"Holm's correction over {measures} measures (p < 0.05), on the topics that have both. What a measure "
+                "adds is the AUC, right, that a predictor of both gains on unseen topics. A measure whose lower values "
+                "are better counts with its sign changed. All of it is in measures.json and tables/measures.csv.",
                 "small",
             )
         )
@@ -115,6 +115,8 @@ def foresight_grid(title: str, rows: pd.DataFrame, value: Foresight) -> Grid:
     columns: list[Col | str] = ["Measure", "Topics"]
     for name in aucs.values():
         columns += [Col(name), *(["less IR score"] if with_ir else [])]
+    before = with_ir and bool(rows["of"].isin(BEFORE).any())
+    columns += ["adds to IR score"] if before else []
     columns += ["Spearman / over topics", *(["Kendall / over systems"] if several else [])]
     lines: list[tuple[float, list[Cell]]] = []
     for measure, part in rows.groupby("measure", sort=False):
@@ -126,6 +128,8 @@ def foresight_grid(title: str, rows: pd.DataFrame, value: Foresight) -> Grid:
             if with_ir:
                 mark = "†" if e["p_holm"] < 0.05 else ""
                 cells.append(number(e, "less_ir", "signed", mark))
+        if before:
+            cells.append(number(of["auc_right"], "adds", "signed"))
         for statistic in ("spearman", *(["kendall"] if several else [])):
             e = of[statistic]
             cells.append(number(e, "value"))

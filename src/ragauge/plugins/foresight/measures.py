@@ -21,6 +21,7 @@ from ragauge.estimate.intervals import LEVEL, level_of_resamples, percentile_int
 from ragauge.estimate.outcomes import LACK, RIGHT, asked, topic_codes, units_of, weights_of, with_classes
 from ragauge.estimate.pairs import holm
 from ragauge.estimate.signs import tail_p
+from ragauge.plugins.foresight.adds import added
 from ragauge.plugins.foresight.target import JUDGE, check_target, targets
 
 IR_SCORE = "ir_score"
@@ -35,6 +36,7 @@ _FEATURE_LABELS = {
     "n_used": "tokens of the context",
     "score_gap": "first score less the second",
 }
+_ADDS = ("adds", "adds_lo", "adds_hi")
 _BLOCK = 2_000_000  # weights at once
 _FEWEST = 3  # systems that Kendall's correlation takes
 _THREADS = min(4, os.cpu_count() or 1)
@@ -45,12 +47,13 @@ class Foresight:
     """How well every measure foresees the answers of `target`.
 
     table: a row per measure and statistic: [measure, label, of, statistic, value, lo, hi, n, less_ir,
-    less_ir_lo, less_ir_hi, p, p_chance, p_best, p_holm]. n counts topics. less_ir is the value less that of the IR
-    score on the same rows. p is of the hypothesis that the two are equal, p_holm after Holm's correction over the
-    measures of a statistic. Without an IR score these are missing. p_chance and p_best are of auc_right, over the
-    measures that are known before the LLM answers. Their hypotheses: that a measure is no better than chance
-    (`_p_chance`), and that none is better than it (`_p_best`). n_systems is how many systems
-    there are; those without any context are left out.
+    less_ir_lo, less_ir_hi, adds, adds_lo, adds_hi, p, p_chance, p_best, p_holm]. n counts topics. less_ir is the value
+    less that of the IR score on the same rows. adds is what the measure adds to the IR score (`added`), of auc_right
+    and of measures that are known before the LLM answers. p is of the hypothesis that the measure and the IR score are
+    equal, p_holm after Holm's correction over the measures of a statistic. Without an IR score these are missing.
+    p_chance and p_best are of auc_right, over the measures that are known before the LLM answers. Their hypotheses:
+    that a measure is no better than chance (`_p_chance`), and that none is better than it (`_p_best`). n_systems is how
+    many systems there are; those without any context are left out.
     """
 
     table: pd.DataFrame
@@ -152,7 +155,7 @@ def _rows(frame: pd.DataFrame, target: str, group: str) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class Pairs:
     """The pairs behind an AUC: how many there are, and the degrees of freedom of its variance over topics or clusters.
 
     The degrees of freedom are (sum of h)^2 / sum of h^2 - 1, at least 1. h is the part of a topic or cluster in the
@@ -165,7 +168,7 @@ class _Pairs:
     df: float
 
     @classmethod
-    def of(cls, rows: pd.DataFrame, flag: str, group: str) -> _Pairs:
+    def of(cls, rows: pd.DataFrame, flag: str, group: str) -> Pairs:
         same = rows.groupby([group, flag])[flag].transform("size").to_numpy(dtype=float)
         others = rows.groupby(group)[flag].transform("size").to_numpy(dtype=float) - same
         h = np.bincount(rows["_topic"], others**2)
@@ -216,7 +219,7 @@ def _over_patterns(
         else:
             alone = _statistics(rows[pattern], members, n_topics, n_boot, seed, group)
         n, units = (int(rows.loc[pattern, by].nunique()) for by in ("qid", "_topic"))
-        pairs = {name: _Pairs.of(rows[pattern], flag, group) for name, flag in _AUCS.items()}
+        pairs = {name: Pairs.of(rows[pattern], flag, group) for name, flag in _AUCS.items()}
         for i, measure in enumerate(members):
             less = None
             if beside is not None and measure is not ir_score:
@@ -224,9 +227,13 @@ def _over_patterns(
             done[measure.name] = list(_told(measure, alone[:, i], less, n, units, pairs, level, reached))
             if measure.of in BEFORE and not np.isnan(alone[0, i, 0]):
                 aucs[measure.name] = alone[:, i, 0]
+                if less is not None and ir_score is not None and not np.isnan(less[0, 0]):
+                    columns = (ir_score.name, measure.name, measure.sign, group)
+                    gain = added(rows[both], *columns, Pairs.of(rows[both], "_right", group).df, level, seed)
+                    done[measure.name][0] |= dict(zip(_ADDS, gain, strict=True))
     if aucs and n_boot > 1:
         p_chance = _p_chance(rows, [m for m in measures if m.name in aucs], n_boot, seed, group)
-        p_best = _p_best(np.column_stack([aucs[name] for name in p_chance]), _Pairs.of(rows, "_right", group).df)
+        p_best = _p_best(np.column_stack([aucs[name] for name in p_chance]), Pairs.of(rows, "_right", group).df)
         for name, best in zip(p_chance, p_best, strict=True):
             done[name][0] |= {"p_chance": p_chance[name], "p_best": best}
     for measure in measures:
@@ -239,7 +246,7 @@ def _told(
     less: np.ndarray | None,
     n: int,
     units: int,
-    pairs: Mapping[str, _Pairs],
+    pairs: Mapping[str, Pairs],
     level: float,
     reached: float,
 ) -> Iterator[dict[str, object]]:
@@ -258,7 +265,7 @@ def _told(
         row: dict[str, object] = {
             "measure": measure.name, "label": measure.label, "of": measure.of, "statistic": statistic,
             "value": values[0, s], "lo": lo, "hi": hi, "n": n,
-            "less_ir": np.nan, "less_ir_lo": np.nan, "less_ir_hi": np.nan,
+            "less_ir": np.nan, "less_ir_lo": np.nan, "less_ir_hi": np.nan, **dict.fromkeys(_ADDS, np.nan),
             "p": np.nan, "p_chance": np.nan, "p_best": np.nan,
         }  # fmt: skip
         if less is not None and not np.isnan(less[0, s]):
@@ -318,7 +325,7 @@ def _p_best(values: np.ndarray, df: float) -> np.ndarray:
     no other is better: from the largest of the normalised differences to the others (max-t), as in `estimate.best`.
 
     The measures with p >= 0.05 hold the best in 95 %. What was found is taken for Student's t of `df` degrees of
-    freedom (`_Pairs`), and brought to the scale of the normal resamples.
+    freedom (`Pairs`), and brought to the scale of the normal resamples.
     """
     from scipy.special import ndtri, stdtr
 

@@ -9,9 +9,8 @@ def rank_biased_overlap(first: Sequence[Hashable], second: Sequence[Hashable], p
     """How much two rankings agree, the first ranks most, in [0, 1]: 1 for the same, 0 for none in common.
 
     first, second: the items of each, best first, each item once; they may be of different lengths, and 0 is given
-    where one is empty. persistence: p in (0, 1); the first 1 / (1 - p) ranks or so count. What lies below the end of
-    a ranking is taken to agree as much as what is seen: RBO_EXT of Webber, Moffat & Zobel, TOIS 28(4), 2010,
-    formula 32.
+    where one is empty. persistence: p in (0, 1); the first 1 / (1 - p) ranks or so count. Below the end of a
+    ranking the agreement is taken to go on as it was (RBO_EXT: Webber, Moffat & Zobel, TOIS 28(4), 2010, formula 32).
     """
     p, (short, long) = persistence, sorted((list(first), list(second)), key=len)
     s, n = len(short), len(long)
