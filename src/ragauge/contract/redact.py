@@ -209,8 +209,9 @@ def guard_output() -> None:
 
 def _known_values(sure: bool) -> list[str]:
     """Secret values of the environment and of the config, as they may be written, the longest first."""
-    # As the system holds them: to decode every variable would take most of the time of a redaction.
-    return _listed(tuple(os.environ._data.items()), frozenset(_remembered), sure)  # type: ignore[attr-defined]
+    # As bytes where the system has them: to decode every variable would take most of the time of a redaction.
+    environment: Any = os.environb if os.supports_bytes_environ else os.environ
+    return _listed(tuple(environment.items()), frozenset(_remembered), sure)
 
 
 @lru_cache(maxsize=8)

@@ -9,8 +9,7 @@ import atexit
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +44,7 @@ def save_predictor(folder: Path, model: Any, example: pd.DataFrame, settings: Ma
     from mlflow.models import infer_signature
 
     predictor = portable(model, settings)
-    with quiet(), _packages_unread(), tempfile.TemporaryDirectory() as scratch:
+    with quiet(), tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / _FILE
         file.write_text(predictor.to_json(), encoding="utf-8")
         mlflow.pyfunc.save_model(
@@ -57,18 +56,6 @@ def save_predictor(folder: Path, model: Any, example: pd.DataFrame, settings: Ma
             # Given, because inferring them imports the model in a process of its own for seconds.
             pip_requirements=[f"ragauge=={__version__}"],
         )
-
-
-@contextmanager
-def _packages_unread() -> Iterator[None]:
-    """Keeps MLflow from reading the files of every installed package to see whether ragauge, which runs, is there."""
-    from mlflow.utils import requirements_utils as of_mlflow
-
-    before, of_mlflow._MODULES_TO_PACKAGES = of_mlflow._MODULES_TO_PACKAGES, {}  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        of_mlflow._MODULES_TO_PACKAGES = before
 
 
 def log_predictor(
