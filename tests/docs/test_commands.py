@@ -64,6 +64,9 @@ def problem(arguments: list[str]) -> str:
             import_module("ragauge.plugins.training.config").register()
             with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
                 compose("train", overrides=own)
+        elif arguments[0] == "foresee":
+            with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+                compose("foresee", overrides=arguments[1:])
         elif arguments[0] in ("synthesize", "annotate"):
             of = {"synthesize": "synthesis.synthesizing", "annotate": "annotate.annotating"}[arguments[0]]
             register = import_module(f"ragauge.plugins.{of}").register
@@ -97,7 +100,8 @@ def unread(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
 
         return parsed
 
-    if arguments[0] in known.names() and arguments[0] not in ("train", "synthesize", "annotate", "stages", "help"):
+    composed = ("train", "synthesize", "annotate", "foresee", "stages", "help")
+    if arguments[0] in known.names() and arguments[0] not in composed:
         with monkeypatch.context() as patch:
             for name in ("parse_args", "parse_intermixed_args"):
                 patch.setattr(argparse.ArgumentParser, name, alone(getattr(argparse.ArgumentParser, name)))
