@@ -72,10 +72,9 @@ def problem(arguments: list[str]) -> str:
             register = import_module(f"ragauge.plugins.{of}").register
             import_module("ragauge.plugins.synthesis.command").composed(arguments[0], arguments[1:], register)
         else:
-            own_config = "foresee" if arguments[0] == "foresee" else "config"
             with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-                for job in jobs(arguments[1:] if arguments[0] in ("stages", "foresee") else arguments):
-                    compose(own_config, overrides=job)
+                for job in jobs(arguments[1:] if arguments[0] == "stages" else arguments):
+                    compose("config", overrides=job)
     except (ConfigError, HydraException) as error:
         return str(error)
     return ""
