@@ -28,8 +28,8 @@ LACK = 1  # the judge's class of an answer that abstains
 class Udcg:
     """The logistic function of the mean utility of the first `depth` texts of a ranking, in [0, 1].
 
-    A text's utility is 1 - P(the llm abstains from an answer, given the text alone) where it holds evidence, and
-    -`distraction` times this where it holds none. A stand-in takes the place of P. It is 1 where the judge
+    A text's utility is 1 - P(the llm abstains from an answer, given the text alone) where it holds evidence.
+    Where it holds none, it is minus `distraction` times this. A stand-in takes the place of P. It is 1 where the judge
     gives the answer class 1, lack of information, and else 0. Chat models do not tell P.
     distracting_passages: the share of the texts that hold no evidence and from which the llm answers all the same.
     depth: how many of the ranked texts the llm gets, each alone, as eRAG shows them. distraction: the weight of a text
