@@ -17,7 +17,7 @@ from ragauge.contract.offers import (
     RetrieverOffers,
     offered,
 )
-from ragauge.contract.protocols import BringsTexts
+from ragauge.contract.protocols import BringsChat, BringsTexts
 from ragauge.contract.topics import references, scorable, wrong_answers
 from ragauge.experiment.stages.answering import cites
 
@@ -79,7 +79,8 @@ def check_measures(pipeline: Pipeline, alone: bool = True) -> None:
     for lacking, told in _lacking(pipeline, alone):
         for name, measure in measures.items():
             says = offered(measure, AnswerMeasureOffers)
-            if lacking in {*says.needs, *({"chat"} & measure.uses)}:
+            asks = {"chat"} & measure.uses if not isinstance(measure, BringsChat) else set()
+            if lacking in {*says.needs, *asks}:
                 if not says.optional:
                     raise ConfigError(f"{ANSWERS}.{name} {told}")
                 without.setdefault(name, told)
