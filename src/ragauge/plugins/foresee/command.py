@@ -22,8 +22,8 @@ one of these:
 
   experiment=recorded recorded.path=today.jsonl                   answers that were recorded
   experiment=mlflow_traces dataset.experiment=helpdesk dataset.since=1d   MLflow's traces
-  retriever=service llm=service service.url=http://localhost:8000/ask dataset=jsonl dataset.topics=questions.jsonl
-                                                                  a service that is asked now
+  retriever=service llm=service service.url=http://localhost:8000/ask dataset=jsonl dataset.docs=corpus.jsonl \\
+    dataset.topics=questions.jsonl                                a service that is asked now
 
 answers=[qpp] is the default: it computes what a predictor without evidence reads. docs/without-gold.md has an example.
 """
