@@ -150,6 +150,15 @@ def topic_codes(qids: pd.Series | np.ndarray) -> tuple[np.ndarray, int]:
     return codes.astype(np.int64), len(names)
 
 
+def topic_folds(codes: np.ndarray, n_topics: int, folds: int, seed: int) -> np.ndarray:
+    """int64 [rows]: the fold of every row for cross-validation, that of its topic (`topic_codes`), drawn by the seed.
+
+    There are as many folds as topics where these are fewer than `folds`.
+    """
+    found: np.ndarray = np.random.default_rng(seed).permutation(n_topics)[codes] % folds
+    return found
+
+
 def clusters_of(frame: pd.DataFrame) -> pd.Series | None:
     """The cluster of every row; None where the topics are independent."""
     return frame.get(CLUSTER)

@@ -26,6 +26,7 @@ from ragauge.estimate.outcomes import (
     clusters_of,
     labels_of,
     topic_codes,
+    topic_folds,
     weights_of,
 )
 from ragauge.estimate.predictor import fit_predictor
@@ -108,7 +109,7 @@ def _errors_and_weights(
     """Errors float64 [topics, 5], class less P(class), and weights float64 [topics] of the training topics."""
     rows = reference.rows
     codes, n_topics = topic_codes(rows["qid"])
-    folds = np.random.default_rng(seed).permutation(n_topics)[codes] % min(_FOLDS, n_topics)
+    folds = topic_folds(codes, n_topics, _FOLDS, seed)
     apart = np.zeros((len(rows), len(CLASSES)))
     for fold in np.unique(folds):
         held_out = folds == fold

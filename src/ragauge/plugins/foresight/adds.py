@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from ragauge.estimate.outcomes import topic_folds
+
 _FOLDS = 5
 
 
@@ -24,7 +26,7 @@ def added(
 
     right, topic = rows["_right"].to_numpy(dtype=bool), rows["_topic"].to_numpy()
     alone, weight = rows[ir_score].to_numpy(dtype=float), rows["_weight"].to_numpy(dtype=float)
-    fold = np.random.default_rng(seed).permutation(int(topic.max()) + 1)[topic] % _FOLDS
+    fold = topic_folds(topic, int(topic.max()) + 1, _FOLDS, seed)
     both = _foreseen(np.column_stack([_scaled(rows, ir_score, group), sign * _scaled(rows, measure, group)]),
                      right, fold, weight)  # fmt: skip
     if both is None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ragauge.estimate.outcomes import RIGHT, class_indicators, labels_of, topic_codes
+from ragauge.estimate.outcomes import RIGHT, class_indicators, labels_of, topic_codes, topic_folds
 from ragauge.estimate.pairs import OF_CLASSES, of_class
 from ragauge.estimate.ppi import cross_fit
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
@@ -95,7 +95,7 @@ def _learnt(frame: pd.DataFrame, wrong: np.ndarray, errors: np.ndarray, known: n
     verdict = class_indicators(labels_of(frame))
     x = np.column_stack([prior, scores, verdict, scores * verdict[:, RIGHT - 1]])
     topics, n_topics = topic_codes(frame["qid"])
-    fold = np.random.default_rng(seed).permutation(n_topics)[topics] % _FOLDS
+    fold = topic_folds(topics, n_topics, _FOLDS, seed)
     found = np.zeros_like(wrong)
     for number in range(_FOLDS):
         inside, seen = known & (fold == number), known & (fold != number)

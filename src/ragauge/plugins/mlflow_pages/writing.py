@@ -120,7 +120,7 @@ def _info(topic: TopicTrace, trace_id: str, experiment_id: str, run_id: str, sta
         tags={
             OWN_TAG: topic.qid,
             ANSWER_TAG: answer_digest(topic.answer),
-            "mlflow.traceName": " ".join(topic.query.split())[:_NAME_CHARS] or "question",
+            "mlflow.traceName": _name(topic),
         },
     )
 
@@ -145,8 +145,10 @@ def _spans(topic: TopicTrace, number: str, start: int) -> list[Span]:
         ("judge", "EVALUATOR", (end, end), {"answer": topic.answer}, topic.verdict, {}),
     ]
     outputs = {"answer": topic.answer}  # of more entries MLflow's comparison hides the first
-    name = " ".join(topic.query.split())[:_NAME_CHARS] or "question"
-    rows = [(root, None, (name, "CHAIN", (start, end), question, outputs, {})), *((_id(8), root, p) for p in parts)]
+    rows = [
+        (root, None, (_name(topic), "CHAIN", (start, end), question, outputs, {})),
+        *((_id(8), root, p) for p in parts),
+    ]
     return [
         Span.from_dict(
             {
@@ -174,6 +176,11 @@ def _spans(topic: TopicTrace, number: str, start: int) -> list[Span]:
         for own, parent, (name, kind, (begin, stop), given, made, attributes) in rows
         for failed in [error if kind in ("CHAIN", "LLM") else None]
     ]
+
+
+def _name(topic: TopicTrace) -> str:
+    """The name of a topic's trace and of its root span."""
+    return " ".join(topic.query.split())[:_NAME_CHARS] or "question"
 
 
 def _tokens(usage: Usage) -> dict[str, int]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ragauge.estimate.outcomes import CLASSES, class_indicators, cluster_columns, labels_of
+from ragauge.estimate.outcomes import CLASSES, class_indicators, cluster_columns, labels_of, topic_folds
 from ragauge.estimate.portable import PortablePredictor, portable
 from ragauge.estimate.predictor import fit_predictor, row_weights
 
@@ -105,9 +105,7 @@ def predict_left_out(
 
 def folds_of(topics: np.ndarray, seed: int) -> np.ndarray:
     """int64 [rows]: the fold of every row, from 0, by its topic [rows]."""
-    n_topics = topics.max() + 1
-    fold_of_topic = np.random.default_rng(seed).permutation(n_topics) % min(FOLDS, n_topics)
-    return np.asarray(fold_of_topic[topics])
+    return topic_folds(topics, int(topics.max()) + 1, FOLDS, seed)
 
 
 class Samples:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.estimate import cross_validate
-from ragauge.estimate.outcomes import RIGHT, labels_of, topic_codes, weights_of
+from ragauge.estimate.outcomes import RIGHT, labels_of, topic_codes, topic_folds, weights_of
 from ragauge.plugins.training.contract import Fitted
 from ragauge.plugins.training.trainers.predictor import PredictorTrainer
 
@@ -86,7 +86,7 @@ def stacked(rows: pd.DataFrame, features: Sequence[str], vectors: np.ndarray, se
     right = (labels_of(rows) == RIGHT).astype(int)
     topics, n_topics = topic_codes(rows["qid"])
     none = Head(np.zeros(vectors.shape[1]), 0.0, float("inf")), np.zeros(len(rows))
-    folds = np.random.default_rng(seed).permutation(n_topics)[topics] % min(_FOLDS, n_topics)
+    folds = topic_folds(topics, n_topics, _FOLDS, seed)
     if any(len(np.unique(right[folds != fold])) < 2 for fold in np.unique(folds)):
         return none
     weight = weights_of(rows)
