@@ -45,7 +45,7 @@ class Key:
     @property
     def builds(self) -> bool:
         """Whether the default is the name of a component of ragauge."""
-        apart = "callbacks." in self.path or self.path.startswith("chat.")  # these stand on no page
+        apart = {"callbacks", "chat"} & set(self.path.split("."))  # these stand on no page
         return self.path.endswith("_target_") and self.default.startswith("ragauge.") and not apart
 
 

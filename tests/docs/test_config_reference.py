@@ -92,6 +92,14 @@ def test_every_default_of_a_single_value_is_that_of_the_file(reference: ModuleTy
     assert compared > 300  # of the core alone
 
 
+def test_every_class_that_a_key_links_is_on_a_page(reference: ModuleType) -> None:
+    options = reference.read_options(conf_folders())
+    on_pages = {option.target for option in options if option.folder}
+    linked = {key.default: f"{o.folder}/{o.name}: {key.path}" for o in options for key in o.keys if key.builds}
+    assert not {target: where for target, where in linked.items() if target not in on_pages}
+    assert len(linked) > 100
+
+
 def test_a_comment_belongs_to_the_key_below_or_before_it(reference: ModuleType, tmp_path: Path) -> None:
     file = tmp_path / "retriever" / "mine.yaml"
     file.parent.mkdir()
