@@ -14,8 +14,9 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import AssessmentSource, Trace
 
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.jobs import Jobs
-from ragauge.plugins.mlflow_pages.finding import write_evaluation
+from ragauge.plugins.mlflow_pages.finding import Pages, at_largest_budget, write_evaluation
 from ragauge.plugins.mlflow_pages.side_by_side import SideBySide
 from ragauge.plugins.mlflow_pages.topics import (
     Feedback,
@@ -176,6 +177,28 @@ def test_topics_show_passages_references_evidence_and_what_is_missed(small: Smal
     assert first.feedback["correct"].value is (first.feedback["judge_class"].value == 5)
     [expanded, *_] = topics_of(job_of(small(retriever=Sim(top_k=1), expander=DocumentExpander())))
     assert expanded.chunks == [("d1%p0", DOCS[0]["text"])]
+
+
+def test_of_many_topics_all_systems_show_the_same_sample(small: SmallPipelines) -> None:
+    drawn = [[one.qid for one in topics_of(job_of(small(retriever=Sim(top_k=k))), most=2)] for k in (1, 2)]
+    assert drawn[0] == drawn[1] == ["q2", "q3"]
+
+
+def test_auto_writes_at_the_largest_budget_of_a_sweep_and_nothing_when_it_runs_again(tmp_path: Path) -> None:
+    def chosen(task: str, n_tokens: int) -> bool:
+        (tmp_path / "multirun.yaml").write_text(f"hydra: {{overrides: {{task: [{task}]}}}}")
+        return at_largest_budget(tmp_path / "runs" / "7", n_tokens)
+
+    assert not at_largest_budget(tmp_path / "0", 300)
+    assert [chosen("'n_tokens=100,200,300'", n) for n in (100, 300)] == [False, True]
+    assert [chosen("'n_tokens=range(100,1100,100)'", n) for n in (900, 1000)] == [False, True]
+    assert chosen("'retriever=bm25,sim', n_tokens=300", 300)
+    assert not chosen("'rerun=job_0,job_1'", 300)
+
+
+def test_a_value_that_is_not_allowed_is_named() -> None:
+    with pytest.raises(ConfigError, match="evaluation=some: allowed are auto, true and false"):
+        Pages().check(SimpleNamespace(tracking=SimpleNamespace(evaluation="some")), [])
 
 
 def test_facts_stand_for_a_reference_answer_that_is_not_known() -> None:

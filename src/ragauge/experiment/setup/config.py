@@ -47,7 +47,7 @@ class Tracking:
     uri: str | None = None
     experiment: str | None = None
     note: str | None = None
-    evaluation: bool = False
+    evaluation: Any = "auto"
 
 
 @dataclass

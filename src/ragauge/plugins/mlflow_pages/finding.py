@@ -1,12 +1,14 @@
-"""`tracking.evaluation=true` and `trace=true`: the job's topics on MLflow's pages of evaluation runs and traces."""
+"""`tracking.evaluation` and `trace=true`: the job's topics on MLflow's pages of evaluation runs and traces."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ragauge.contract import provenance
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.jobs import Job
 from ragauge.contract.metric_names import in_group
@@ -22,8 +24,12 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import AssessmentSource
 
+    from ragauge.contract.protocols import AnswerMeasureInfo
+
 EVALUATION_RUN = {"mlflow.runType": "genai_evaluate"}  # MLflow's tag of the runs on its page of evaluations
 RUN_TAG = "evaluation_run"  # on a job's run: the id of its evaluation run
+AUTO, AUTO_TOPICS = "auto", 100  # the default of tracking.evaluation, and how many topics of a job it writes
+_SWEEP_FILE = "multirun.yaml"  # Hydra writes it into a sweep's folder
 
 
 class Pages(JobFinding):
@@ -31,21 +37,55 @@ class Pages(JobFinding):
 
     name = "mlflow_pages"
 
+    def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
+        """ConfigError for a value of `tracking.evaluation` that is not allowed."""
+        if (value := cfg.tracking.evaluation) not in (True, False, AUTO):
+            raise ConfigError(f"tracking.evaluation={value}: allowed are auto, true and false")
+
     def compute(self, job: Job, found: Founds) -> Found | None:
         """Writes into MLflow; the value is the id of the evaluation run, which is in the job's record, too."""
         cfg, record = job.cfg, job.record
-        if not (cfg.trace or cfg.tracking.evaluation):
+        auto = cfg.tracking.evaluation == AUTO
+        evaluated = _chosen(job) if auto else cfg.tracking.evaluation
+        if not (cfg.trace or evaluated):
             return None
         uri = absolute_uri(tracking_uri(cfg.tracking.uri))
         with quiet(), at(uri) as client, reachable(uri):
             given = client, record["experiment_id"], record["run_id"]
-            if not cfg.tracking.evaluation:
+            if not evaluated:
                 write_traces(*given, topics_of(job), source_of(job))
                 return None
-            topics = topics_of(job, _measured_traces(job))
+            topics = topics_of(job, _measured_traces(job), AUTO_TOPICS if auto and not cfg.trace else None)
             values = evaluation_metrics(found["estimates"].metrics, job)
             run_id = write_evaluation(*given, list(topics), source_of(job), values)
             return Found(run_id, record={RUN_TAG: run_id})
+
+
+def _chosen(job: Job) -> bool:
+    """Whether `auto` writes an evaluation run: of answers that ragauge asked for, at the largest budget of a sweep."""
+    if job.record["sweep_id"] is None or not at_largest_budget(Path(job.record["written_in"]), job.n_tokens):
+        return False
+    return traced(job.pipeline) is None and bool(job.outcomes["answer"].notna().any())
+
+
+def at_largest_budget(folder: Path, n_tokens: int) -> bool:
+    """Whether the sweep that a job's folder lies in has no larger budget; False for jobs that are run again.
+
+    A sweep that does not vary n_tokens has one budget. False, too, where Hydra's file on the sweep is not there.
+    """
+    import yaml
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    file = next((above / _SWEEP_FILE for above in folder.parents if (above / _SWEEP_FILE).is_file()), None)
+    if file is None:
+        return False
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    given = yaml.load(file.read_text(encoding="utf-8"), loader)["hydra"]["overrides"]["task"]
+    varied = {one.key_or_group: one for one in OverridesParser.create().parse_overrides(given)}
+    budgets = varied.get("n_tokens")
+    if budgets is None or not budgets.is_sweep_override():
+        return "rerun" not in varied
+    return n_tokens >= max(map(int, budgets.sweep_string_iterator()))
 
 
 def source_of(job: Job) -> AssessmentSource:

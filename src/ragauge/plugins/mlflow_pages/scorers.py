@@ -110,7 +110,7 @@ class _Measurer:
             [outcome] = pipeline.outcomes.to_dict("records")
             if contexts is None:
                 outcome["ir_score"] = None
-            [parts] = missed_parts(pipeline).values() or [None]
+            [parts] = missed_parts(pipeline, [outcome["qid"]]).values() or [None]
             [verdict] = pipeline.verdicts.to_dict("records") or [None]
             names = [info.name for info in besides_rankings(pipeline.answer_measures)]
             return feedback_of(outcome, names, parts, usage_of(verdict))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import pandas as pd
@@ -73,20 +74,25 @@ class TopicTrace:
         return {"input_cost": total * share, "output_cost": total * (1 - share), "total_cost": total}
 
 
-def topics_of(job: Job, ids: Mapping[str, str] | None = None) -> Iterator[TopicTrace]:
-    """The topics of a job that were answered, in the order of its outcomes; ids: traces that were measured, by qid."""
+def topics_of(job: Job, ids: Mapping[str, str] | None = None, most: int | None = None) -> Iterator[TopicTrace]:
+    """The topics of a job that were answered, in the order of its outcomes; ids: traces that were measured, by qid.
+
+    most: of more topics a sample of this size, drawn by a hash of the qid, so that all systems have the same topics.
+    """
     pipeline, outcomes = job.pipeline, job.outcomes
-    text_of = _texts(pipeline)
-    answers = _rows(pipeline.answers)
-    verdicts = _rows(pipeline.verdicts)
-    expected = expectations_of(pipeline.frame("topics"), pipeline.frame("evidence"))
-    missed = missed_parts(pipeline)
+    outcomes = outcomes[outcomes["answer_status"].ne(NOT_SAMPLED)]
+    if most is not None and len(outcomes) > most:
+        drawn = sorted(outcomes["qid"], key=lambda qid: sha256(str(qid).encode()).digest())[:most]
+        outcomes = outcomes[outcomes["qid"].isin(drawn)]
+    qids = set(outcomes["qid"])
+    contexts = rows_where(pipeline.contexts[["qid", "text", "docnos"]], "qid", qids)
+    text_of = _texts(pipeline, contexts)
+    answers, verdicts = (_rows(rows_where(rows, "qid", qids)) for rows in (pipeline.answers, pipeline.verdicts))
+    expected = expectations_of(*(rows_where(pipeline.frame(name), "qid", qids) for name in ("topics", "evidence")))
+    missed = missed_parts(pipeline, qids)
     chat = job.cfg.llm.get("chat") or {}
     names = [info.name for info in besides_rankings(job.answer_measures)]
-    rows = outcomes[outcomes["answer_status"].ne(NOT_SAMPLED)].merge(
-        pipeline.contexts[["qid", "text", "docnos"]], on="qid", validate="one_to_one"
-    )
-    for row in rows.to_dict("records"):
+    for row in outcomes.merge(contexts, on="qid", validate="one_to_one").to_dict("records"):
         qid = row["qid"]
         label = None if pd.isna(row["label"]) else int(row["label"])
         yield TopicTrace(
@@ -164,21 +170,21 @@ def feedback_of(
     return found | {name: Feedback(float(row[name])) for name in names if pd.notna(row[name])}
 
 
-def missed_parts(pipeline: Any) -> dict[str, list[tuple[str, float]]]:
-    """(text, value) of every scored part of the evidence at the job's budget, by qid."""
+def missed_parts(pipeline: Any, qids: Collection[str]) -> dict[str, list[tuple[str, float]]]:
+    """(text, value) of every scored part of the evidence of these topics at the job's budget, by qid."""
     scores = pipeline.frame("part_scores")
-    here = scores[scores["n_tokens"] == pipeline.n_tokens]
+    here = rows_where(scores[scores["n_tokens"] == pipeline.n_tokens], "qid", qids)
     rows = here.merge(pipeline.frame("evidence")[["qid", "part", "text"]], on=["qid", "part"], how="left")
     return {str(qid): list(zip(of["text"], of["value"].astype(float), strict=True)) for qid, of in rows.groupby("qid")}
 
 
-def _texts(pipeline: Any) -> Callable[[str, str], str]:
-    """The text of (qid, docno) in a context: a chunk, or the topic's passage of that name."""
+def _texts(pipeline: Any, contexts: pd.DataFrame) -> Callable[[str, str], str]:
+    """The text of (qid, docno) in these contexts: a chunk, or the topic's passage of that name."""
     if any("passages" in stage.makes for stage in pipeline.stages):
         # A compressor may have split one passage into several.
         passages = pipeline.frame("passages").groupby(["qid", "docno"], sort=False)["text"].agg(" ".join)
         return lambda qid, docno: str(passages[qid, docno])
-    docnos = {docno for docnos in pipeline.contexts["docnos"] for docno in docnos}
+    docnos = {docno for docnos in contexts["docnos"] for docno in docnos}
     chunks = rows_where(pipeline.rows("chunks"), "docno", docnos).set_index("docno")["text"]
     return lambda qid, docno: str(chunks[docno])
 

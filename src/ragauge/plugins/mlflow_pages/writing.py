@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -34,16 +37,18 @@ def write_traces(
     """Writes a trace per topic, of the run, with its expectations and feedback; returns their ids by qid.
 
     source: MLflow's source of the feedback; said_by: the id of its run, None for `run_id`. The ids are random
-    whatever seed Python's generator has. Spans are written for a hundred traces in one transaction, a trace's
-    assessments in that of the trace. TrackingError where the server does not take spans (MLflow before 3.4).
+    whatever seed Python's generator has. A hundred traces are one transaction in a database; to a server the spans of
+    a hundred are one request, and each trace with its assessments is one. TrackingError where the server does not take
+    spans (MLflow before 3.4).
     """
     from mlflow.tracing.client import TracingClient
 
-    store = TracingClient(client.tracking_uri)
+    store = TracingClient(client.tracking_uri).store
     found: dict[str, str] = {}
     rows = iter(topics)
     with progress(None, "writing traces", "trace") as bar:
         while batch := list(islice(rows, _BATCH)):
+            infos: list[TraceInfo] = []
             spans: list[Span] = []
             for topic in batch:
                 number = secrets.token_hex(16)
@@ -53,14 +58,38 @@ def write_traces(
                 info.assessments = [
                     *_expectations(topic, info.trace_id), *assessments(topic, info.trace_id, source, said_by or run_id)
                 ]  # fmt: skip
-                store.start_trace(info)
+                infos.append(info)
                 spans += _spans(topic, number, start)
-                bar.update()
-            try:
-                store.log_spans(experiment_id, spans)
-            except NotImplementedError as error:
-                raise TrackingError(f"MLflow at {client.tracking_uri} takes no spans: {error}") from error
+            with _one_transaction(store, infos) as opened:
+                try:
+                    opened.log_spans(experiment_id, spans)
+                except NotImplementedError as error:
+                    raise TrackingError(f"MLflow at {client.tracking_uri} takes no spans: {error}") from error
+            bar.update(len(batch))
     return found
+
+
+@contextmanager
+def _one_transaction(store: Any, infos: Sequence[TraceInfo]) -> Iterator[Any]:
+    """Starts the traces in MLflow's store; yields the store, in which what follows belongs to the same transaction.
+
+    MLflow commits each trace by itself, which takes most of its time. So a copy of the store gets one session, which
+    sends the rows of all traces at once. A server has no session: there each trace is a request.
+    """
+    if not hasattr(store, "ManagedSessionMaker"):
+        for info in infos:
+            store.start_trace(info)
+        yield store
+        return
+    own = copy.copy(store)
+    own.get_experiment = cache(store.get_experiment)
+    with store.ManagedSessionMaker(read_only=False) as session:
+        own.ManagedSessionMaker = lambda **_: nullcontext(session)
+        session.flush = lambda *_: None
+        for info in infos:
+            own.start_trace(info)
+        del session.flush
+        yield own
 
 
 def assessments(topic: TopicTrace, trace_id: str, source: AssessmentSource, run_id: str) -> Iterator[Assessment]:
