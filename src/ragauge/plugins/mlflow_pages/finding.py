@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge.contract import provenance
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.errors import ConfigError, TrackingError
 from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.jobs import Job
 from ragauge.contract.metric_names import in_group
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from mlflow.entities import AssessmentSource
 
     from ragauge.contract.protocols import AnswerMeasureInfo
+
+log = logging.getLogger(__name__)
 
 EVALUATION_RUN = {"mlflow.runType": "genai_evaluate"}  # MLflow's tag of the runs on its page of evaluations
 RUN_TAG = "evaluation_run"  # on a job's run: the id of its evaluation run
@@ -43,22 +46,33 @@ class Pages(JobFinding):
             raise ConfigError(f"tracking.evaluation={value}: allowed are auto, true and false")
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """Writes into MLflow; the value is the id of the evaluation run, which is in the job's record, too."""
+        """Writes into MLflow; the value is the id of the evaluation run, which is in the job's record, too.
+
+        Where `auto` cannot write, the job goes on with a warning.
+        """
+        from mlflow.exceptions import MlflowException
+
         cfg, record = job.cfg, job.record
         auto = cfg.tracking.evaluation == AUTO
         evaluated = _chosen(job) if auto else cfg.tracking.evaluation
         if not (cfg.trace or evaluated):
             return None
         uri = absolute_uri(tracking_uri(cfg.tracking.uri))
-        with quiet(), at(uri) as client, reachable(uri):
-            given = client, record["experiment_id"], record["run_id"]
-            if not evaluated:
-                write_traces(*given, topics_of(job), source_of(job))
-                return None
-            topics = topics_of(job, _measured_traces(job), AUTO_TOPICS if auto and not cfg.trace else None)
-            values = evaluation_metrics(found["estimates"].metrics, job)
-            run_id = write_evaluation(*given, list(topics), source_of(job), values)
-            return Found(run_id, record={RUN_TAG: run_id})
+        try:
+            with quiet(), at(uri) as client, reachable(uri):
+                given = client, record["experiment_id"], record["run_id"]
+                if not evaluated:
+                    write_traces(*given, topics_of(job), source_of(job))
+                    return None
+                topics = topics_of(job, _measured_traces(job), AUTO_TOPICS if auto and not cfg.trace else None)
+                values = evaluation_metrics(found["estimates"].metrics, job)
+                run_id = write_evaluation(*given, list(topics), source_of(job), values)
+        except (TrackingError, MlflowException) as error:
+            if not auto or cfg.trace:
+                raise
+            log.warning("MLflow has no evaluation run of this job (tracking.evaluation=false asks for none): %s", error)
+            return None
+        return Found(run_id, record={RUN_TAG: run_id})
 
 
 def _chosen(job: Job) -> bool:
