@@ -111,13 +111,15 @@ class Grid(Block):
 class Text(Block):
     """A paragraph; what stands between backticks is code. `tag` stands before it.
 
-    style: "" for running text, "small" for the text that explains a table, "note" for limits of the numbers.
+    style: "" for running text, "small" for the text that explains a table, "note" for limits of the numbers. page: the
+    http address that a click on the paragraph opens.
     """
 
     text: str
     style: Literal["", "small", "note"] = ""
     tag: str = ""
     tone: Literal["", "bad", "none"] = ""
+    page: str = ""
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,8 @@ def anchor_of(heading: str) -> str:
 def _paragraph(block: Text, images: Mapping[str, str]) -> Markup:
     classes = {"": "", "small": ' class="small soft"', "note": ' class="note"'}[block.style]
     tag = _tag(block.tag, block.tone) + " " if block.tag else ""
-    return Markup(f"<p{classes}>{tag}{_prose(block.text)}</p>")
+    text = Markup('<a href="{}">{}</a>').format(block.page, _prose(block.text)) if block.page else _prose(block.text)
+    return Markup(f"<p{classes}>{tag}{text}</p>")
 
 
 def _grid(block: Grid, images: Mapping[str, str]) -> Markup:

@@ -43,9 +43,14 @@ class SideBySide(Finding):
             "question. Its averages leave out missing values and have no intervals; those of this report do."
         )
         return Shown(
-            [Section("Answers side by side", [Text(told), Text(f"`{value.where}`")])],
+            [Section("Answers side by side", [Text(told), Text(f"`{value.where}`", page=_address(value.where))])],
             [f"{first} and {second}, question by question: {value.where.removeprefix('MLflow UI: ')}"],
         )
+
+
+def _address(where: str) -> str:
+    """The address at the end of `where`."""
+    return where[where.index("http") :]
 
 
 def comparison_page(experiment_id: str, run_id: str, other: str) -> str:
