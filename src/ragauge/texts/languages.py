@@ -65,7 +65,7 @@ _OF_LETTER = {letter: tuple(names.split()) for letters, names in _OF_LETTERS.ite
 
 
 def language_of(text: str) -> str | None:
-    """The language that most of a text is in, a value of CODES; None where it cannot be told.
+    """The language that most of a text is in, a value of CODES; None where it is not recognised.
 
     Too short a text has none (a name, a year), nor has one in a Latin language without a list of function words here.
     """
@@ -101,7 +101,7 @@ def _latin_language(text: str) -> str | None:
 
 
 def language_of_all(texts: Iterable[str]) -> str | None:
-    """The language that most of the texts are in, by the first thousand; None where it can be told of none."""
+    """The language that most of the texts are in, by the first thousand; None where it is recognised in none."""
     found = Counter(filter(None, map(language_of, islice(texts, _TEXTS))))
     return max(found, key=lambda name: found[name]) if found else None
 
