@@ -92,7 +92,7 @@ def safe_parts(key: str, model: str, path: Path, also: frozenset[str] = frozense
 
     also: the names of modules that a model of this kind may have beside those of an embedding model.
     ConfigError, which names the key, for a module or an activation that is neither sentence-transformers' nor
-    torch.nn's, a module outside of the folder, and a configuration that would run kernels of the hub.
+    torch.nn's, and for a module outside of the folder. So for a configuration that would run kernels of the hub.
     """
 
     def refused(why: str) -> ConfigError:

@@ -35,7 +35,7 @@ _TEXTS = 8192  # whose arrays are in memory at a time while an index is built
 class EncoderRetriever:
     """Shared part of the retrievers over a model that gives a text an array of rows, as many as it likes.
 
-    model: the name of a sentence-transformers model on the hub, or the path of its folder. device: of torch.
+    model: the name of a sentence-transformers model on the hub, or the path of its folder. device: where torch runs it.
     batch_size: texts at once; threads: CPU threads, None is torch's own choice. Both change the speed alone.
     """
 
@@ -60,7 +60,7 @@ class EncoderRetriever:
         require_count("retriever.threads", self.threads, null="torch's own choice")
 
     def identity(self) -> dict[str, Any]:
-        """What the run depends on: the model's name and content (`scorer`), the device, how many hits."""
+        """The run's ingredients: the model's name, content and device (`scorer`), and the number of hits."""
         return {**named(self), "model": Path(self.model).name, "scorer": self._scorer(), "top_k": self.top_k}
 
     def index_identity(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def model_folder(model: str, kind: Kind) -> Path:
 
 
 def _is(kind: Kind, model: str, path: Path) -> bool:
-    """Whether the folder holds all weights of a model of this kind, whoever saved it."""
+    """Whether the folder holds all weights of a model of this kind, by any of the packages that save one."""
     config, own = (
         read_json("retriever.model", model, path / name) if (path / name).is_file() else {}
         for name in ("config.json", "config_sentence_transformers.json")
