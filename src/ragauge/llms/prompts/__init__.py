@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import Self
 
 from ragauge.contract.errors import ConfigError
 from ragauge.texts.languages import AUTO, language_of
@@ -26,6 +27,17 @@ reasons. Read answers as a speaker of $language does. Keys, labels and fixed wor
 are given below.
 
 """
+
+
+class NamedPrompt(str):
+    """The text of a prompt that errors call by its `name`, such as a URI; never the name of a file."""
+
+    def __new__(cls, text: str, name: str) -> Self:
+        made = super().__new__(cls, text)
+        made.name = name
+        return made
+
+    name: str
 
 
 def load_prompt(
@@ -56,14 +68,15 @@ def load_prompt(
     if not template.is_valid() or not set(placeholders) <= found <= {*placeholders, *optional, _MARK}:
         needed = ", ".join(f"${name}" for name in placeholders)
         also = "".join(f", may hold ${name}" for name in (*optional, _MARK))
-        raise ConfigError(f"{key}={prompt or shipped!r}: must hold {needed}{also} and no other $placeholder")
+        named = prompt.name if isinstance(prompt, NamedPrompt) else repr(prompt or shipped)
+        raise ConfigError(f"{key}={named}: must hold {needed}{also} and no other $placeholder")
     return text.strip()
 
 
 def _names_a_file(prompt: str) -> bool:
     """Whether a prompt is the name of a file: no prompt is a single word without a placeholder."""
-    if prompt.endswith(".txt"):
-        return True
+    if isinstance(prompt, NamedPrompt) or prompt.endswith(".txt"):
+        return not isinstance(prompt, NamedPrompt)
     return len(prompt.split()) == 1 and "$" not in prompt and ("/" in prompt or Path(prompt).is_file())
 
 
