@@ -35,8 +35,8 @@ class Sentence:
 class RagAnswer:
     """One line of a file: a topic's answer.
 
-    topic_id: a text or, as ragnarok writes those of 2024, a number. metadata: of the format of 2025, in the order of
-    the file; None is the format of 2024.
+    topic_id: a text or, as ragnarok writes those of 2024, a number. metadata: the object of this name in the format of
+    2025; None is the format of 2024.
     """
 
     topic_id: str | int

@@ -1,4 +1,4 @@
-"""`retriever=trec_rag`, `llm=trec_rag`: what a participant of TREC RAG cited and answered, from one file."""
+"""`retriever=trec_rag`, `llm=trec_rag`: references and answers of a participant of TREC RAG, from one file."""
 
 from __future__ import annotations
 

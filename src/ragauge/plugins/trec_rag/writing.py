@@ -131,7 +131,7 @@ def _write(file: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def metadata_of(record: Mapping[str, Any], tag: str) -> dict[str, Any]:
-    """What the job knows of ir_metadata's parts: platform, implementation, method, data and research goal.
+    """The parts of ir_metadata that the job can fill in: platform, implementation, method, data and research goal.
 
     Source: Breuer, Keller and Schaer, ir_metadata: An Extensible Metadata Schema for IR Experiments, SIGIR 2022.
     """
