@@ -7,15 +7,37 @@ value can end its frame.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import Self
 
 from ragauge.contract.errors import ConfigError
+from ragauge.texts.languages import AUTO, language_of
 
 _MARK = "mark"
 _DIGITS = 8  # of a mark, hexadecimal
+_FRAMED = re.compile(rf"<(material-[0-9a-f]{{{_DIGITS}}})>(.*?)</\1>", re.DOTALL)
+_QUESTION = re.compile(r"^Question\b[^\n:]*:\s*(?:<material-\w+>\s*)?(.+?)(?:</material-\w+>)?$", re.MULTILINE)
+_NAMED = """\
+The material below is in $language. Write all text of your own in $language: questions, answers, claims, facts, \
+reasons. Read answers as a speaker of $language does. Keys, labels and fixed words of the reply stay exactly as they \
+are given below.
+
+"""
+
+
+class NamedPrompt(str):
+    """The text of a prompt that errors call by its `name`, such as a URI; never the name of a file."""
+
+    def __new__(cls, text: str, name: str) -> Self:
+        made = super().__new__(cls, text)
+        made.name = name
+        return made
+
+    name: str
 
 
 def load_prompt(
@@ -46,14 +68,15 @@ def load_prompt(
     if not template.is_valid() or not set(placeholders) <= found <= {*placeholders, *optional, _MARK}:
         needed = ", ".join(f"${name}" for name in placeholders)
         also = "".join(f", may hold ${name}" for name in (*optional, _MARK))
-        raise ConfigError(f"{key}={prompt or shipped!r}: must hold {needed}{also} and no other $placeholder")
+        named = prompt.name if isinstance(prompt, NamedPrompt) else repr(prompt or shipped)
+        raise ConfigError(f"{key}={named}: must hold {needed}{also} and no other $placeholder")
     return text.strip()
 
 
 def _names_a_file(prompt: str) -> bool:
     """Whether a prompt is the name of a file: no prompt is a single word without a placeholder."""
-    if prompt.endswith(".txt"):
-        return True
+    if isinstance(prompt, NamedPrompt) or prompt.endswith(".txt"):
+        return not isinstance(prompt, NamedPrompt)
     return len(prompt.split()) == 1 and "$" not in prompt and ("/" in prompt or Path(prompt).is_file())
 
 
@@ -63,6 +86,19 @@ def fill(prompt: str, **values: str) -> str:
     `$mark` becomes a word such as material-3fa2c18b, the same for the same values and in none of them.
     """
     return Template(prompt).substitute(values, **{_MARK: _mark_of(values)})
+
+
+def in_language(prompt: str, language: str) -> str:
+    """The prompt behind a paragraph that names the language of its material; the prompt as it is for English.
+
+    auto: that of the prompt's question, else of all that stands within its marks. Where neither is recognised the
+    prompt stays as it is.
+    """
+    if language == AUTO:
+        asked = _QUESTION.search(prompt)
+        material = " ".join(text for _, text in _FRAMED.findall(prompt))
+        language = (asked and language_of(asked[1])) or language_of(material) or "english"
+    return prompt if language == "english" else _NAMED.replace("$language", language.capitalize()) + prompt
 
 
 def _mark_of(values: Mapping[str, str]) -> str:
