@@ -8,7 +8,7 @@ import pytest
 
 from ragauge.answering.judges import ChatJudge
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment.stages.components import _with_prompts
+from ragauge.experiment.stages.components import with_prompts as of_job
 from ragauge.plugins.mlflow_pages.registry import dollars, with_prompts
 from ragauge.track import connect
 
@@ -33,7 +33,7 @@ def test_a_uri_stands_for_the_text_alone_and_in_a_list(uri: str) -> None:
     given = {"prompt": "prompts:/our-judge/1", "prompts": ["a", "prompts:/our-judge@production"], "mode": "single"}
     read = {"prompt": text, "prompts": ["a", text], "mode": "single"}
     assert with_prompts(given, uri, "judge") == read
-    assert _with_prompts(given, uri, "judge") == read  # as a job's components are built
+    assert of_job(given, uri, "judge") == read  # as a job's components are built
 
 
 def test_a_spec_without_uris_asks_no_server() -> None:
