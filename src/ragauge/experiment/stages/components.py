@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omegaconf import DictConfig, OmegaConf
+
 from ragauge import track
 from ragauge.contract import answer_measures as shown
 from ragauge.contract.checks import require, require_choice
@@ -21,8 +23,6 @@ from ragauge.experiment.stages.checks import check_together
 from ragauge.experiment.stages.repeating import checked_repeats
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
     from ragauge.estimate.topic_samples import Sample
     from ragauge.experiment.stages.pipeline import Pipeline
     from ragauge.experiment.stages.stage import Components
@@ -38,8 +38,6 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
 
     `budget` names what chat models spend together (a sweep's id), unless their config names it.
     """
-    from omegaconf import OmegaConf
-
     from ragauge.experiment.stages.stage import Components
 
     found = {}
@@ -53,11 +51,12 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
             spec = {key: value for key, value in spec.items() if key not in _OF_ESTIMATES[group]}
         if group in _NETWORKS and track.is_model_uri(spec.get("model")):
             spec = {**spec, "folder": str(track.model_folder(uri, spec["model"], f"{group}.model"))}
-        found[group] = _built(group, spec, budget)
+        found[group] = _built(group, track.with_prompts(spec, uri, group), budget)
     listed: Any = OmegaConf.to_container(cfg.answers, resolve=True, throw_on_missing=True)
     for name, spec in listed.items():
         if track.is_model_uri(spec.get("model")) and "folder" in spec:
             spec["folder"] = str(track.model_folder(uri, spec["model"], f"answers.{name}.model"))
+        listed[name] = track.with_prompts(spec, uri, f"answers.{name}")
     answers = {name: _built(f"answers.{name}", spec, budget) for name, spec in listed.items()}
     if found["llm"].kind == "none":  # known without the dataset; what else is lacking is told later
         answers = {name: one for name, one in answers.items() if not offered(one, AnswerMeasureOffers).optional}
