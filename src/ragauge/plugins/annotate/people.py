@@ -52,7 +52,7 @@ def read_sheet(path: str | Path) -> Sheet:
     if not file.is_file():
         raise ConfigError(f"human_evidence={path}: there is no such file")
     table = read_texts(file)
-    require_columns(file, table, _NEEDED, None, f"it has {', '.join(table)}")
+    require_columns(file, table, _NEEDED, None, f"it has {', '.join(map(str, table))}")
     rows: dict[str, list[Row]] = {}
     unfinished: set[str] = set()
     for number, cells in enumerate(table.to_dict("records"), start=1):

@@ -78,7 +78,7 @@ def _questions(file: Path) -> dict[str, dict[str, Any]]:
 def _decisions(file: Path, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
     """By qid the decision ("accept", "reject" or "") and the comment."""
     table = read_texts(file)
-    require_columns(file, table, ("qid", DECISION), None, f"it has {', '.join(table)}")
+    require_columns(file, table, ("qid", DECISION), None, f"it has {', '.join(map(str, table))}")
     found: dict[str, tuple[str, str]] = {}
     changed = 0
     for number, row in enumerate(table.to_dict("records"), start=1):
