@@ -51,7 +51,7 @@ class Tracking:
     uri: str | None = None
     experiment: str | None = None
     note: str | None = None
-    evaluation: Any = "auto"
+    evaluation: Any = False
     models: bool = False
 
 

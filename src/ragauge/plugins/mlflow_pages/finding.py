@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 EVALUATION_RUN = {"mlflow.runType": "genai_evaluate"}  # MLflow's tag of the runs on its page of evaluations
 RUN_TAG = "evaluation_run"  # on a job's run: the id of its evaluation run
-AUTO, AUTO_TOPICS = "auto", 100  # the default of tracking.evaluation, and how many topics of a job it writes
+AUTO, AUTO_TOPICS = "auto", 100  # a value of tracking.evaluation, and how many topics of a job it writes
 _SWEEP_FILE = "multirun.yaml"  # Hydra writes it into a sweep's folder
 
 
