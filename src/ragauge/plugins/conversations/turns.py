@@ -24,8 +24,8 @@ _HELD_BY = ("turns", "messages", *NAMES["question"])  # keys that may hold a lis
 def exchanges(messages: Sequence[Any], keys: Collection[str] = ()) -> list[dict[str, Any]]:
     """The turns of OpenAI's, RAGAS's or MTRAG's messages, each a dict of question, response and contexts.
 
-    `contexts` are what tools said. Of the further keys of a message, those of `keys` are its turn's. A greeting of the
-    assistant is a turn without a question. BadRow for a message that is none, or has another role.
+    `contexts` are what tools said. A turn has those of `keys` that its messages have. A greeting of the assistant is a
+    turn without a question. BadRow for a message that is none, or has another role.
     """
     turns: list[dict[str, Any]] = []
     for number, message in enumerate(messages, 1):
