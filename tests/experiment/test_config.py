@@ -27,6 +27,8 @@ NEEDS = {
     ("llm", "openai_compatible"): ["llm.chat.model=some-model"],
     ("llm", "function"): ["llm.chat.function=some.function", "llm.chat.model=some-model"],
     ("retriever", "function"): ["retriever.function={_target_: some.function}"],
+    ("retriever", "learned_sparse"): ["retriever.model=some/model"],
+    ("retriever", "late_interaction"): ["retriever.model=some/model"],
     ("llm", "service"): ["service.url=http://localhost:8000/ask"],
     ("retriever", "service"): ["service.url=http://localhost:8000/ask"],
     ("evaluator", "openai_compatible"): ["evaluator.chat.model=some-model"],
@@ -41,6 +43,8 @@ NEEDS = {
     ("reranker", "pyterrier"): ["reranker.transformer={_target_: pyterrier.Transformer.identity}"],
     ("reranker", "langchain"): ["reranker.compressor={_target_: some.Compressor}"],
 }
+
+READ_A_MODEL = {"cross_encoder", "learned_sparse", "late_interaction"}
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +88,7 @@ def test_every_option_composes_and_instantiates_and_has_an_identity(options: dic
     parts = instantiate_components(cfg)
     for group, option in options.items():
         # The identity of the others reads the model, or they have no path.
-        if group not in ("embedder", "tokenizer", "dataset") and option != "cross_encoder":
+        if group not in ("embedder", "tokenizer", "dataset") and option not in READ_A_MODEL:
             assert canonical_json(identity(getattr(parts, group)))
 
 

@@ -32,6 +32,23 @@ def sentences(text: str) -> list[str]:
         ("Yahoo! was a company. Really… Yes", ["Yahoo! was a company.", "Really…", "Yes"]),
         ("A heading\n\nA paragraph", ["A heading", "A paragraph"]),
         ("今天。明天！好", ["今天。", "明天！", "好"]),
+        ("東京は首都です。そうですか？はい｡", ["東京は首都です。", "そうですか？", "はい｡"]),
+        ("राम आया। सीता गई।वह कौन है? श्लोक॥", ["राम आया।", "सीता गई।", "वह कौन है?", "श्लोक॥"]),
+        ("من بنى المنارة؟ بناها أحمد. ثم سافر.", ["من بنى المنارة؟", "بناها أحمد.", "ثم سافر."]),
+        ("وہ آیا۔ وہ گئی۔", ["وہ آیا۔", "وہ گئی۔"]),
+        (
+            "Am 7. Februar kam er. Er blieb bis zum 19. Jahrhundert.",
+            ["Am 7. Februar kam er.", "Er blieb bis zum 19. Jahrhundert."],
+        ),
+        (
+            "Sie wurde mit der Mannschaft nur 12. Der Trainer ging.",
+            ["Sie wurde mit der Mannschaft nur 12.", "Der Trainer ging."],
+        ),
+        ("They were placed only 12. Berlin was the first.", ["They were placed only 12.", "Berlin was the first."]),
+        (
+            "Majakan rakensi Lena Holt. Hän kuoli 7. helmikuuta.",
+            ["Majakan rakensi Lena Holt.", "Hän kuoli 7. helmikuuta."],
+        ),
     ],
 )
 def test_sentences_worked_out_by_hand(text: str, expected: list[str]) -> None:
@@ -57,3 +74,10 @@ def test_spans_are_ordered_and_cover_all_but_white_space(text: str) -> None:
 @pytest.mark.parametrize("text", ["." * 200_000, "\n" * 200_000, ". " * 100_000, "a." * 100_000])
 def test_time_is_linear_in_the_text(text: str) -> None:
     sentence_spans(text)  # minutes, were it quadratic
+
+
+def test_a_thai_sentence_ends_at_a_space_once_it_is_long_and_nothing_is_linked_to_it() -> None:
+    long = "ประภาคารแห่งนี้สร้างขึ้นในสมัยรัชกาลที่ห้าโดยวิศวกรชาวต่างชาติคนหนึ่ง"
+    assert sentences(f"{long} เรือทุกลำมองเห็นแสงจากที่นี่") == [long, "เรือทุกลำมองเห็นแสงจากที่นี่"]
+    assert sentences(f"{long} และเรือทุกลำมองเห็น") == [f"{long} และเรือทุกลำมองเห็น"]
+    assert sentences("นาย สมชาย มา") == ["นาย สมชาย มา"]

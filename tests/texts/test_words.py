@@ -19,6 +19,8 @@ from ragauge.texts.words import ARTICLES, FUNCTION_WORDS, GRAMMAR_WORDS, STOP_WO
         ("Tokyo東京2020", ["tokyo", "東京", "2020"]),
         ("서울시는", ["서울", "울시", "시는"]),
         ("ไทย", ["ไท", "ทย"]),
+        ("हिन्दी की किताबें", ["हिन्दी", "की", "किताबें"]),
+        ("كِتَابٌ قديم", ["كِتَابٌ", "قديم"]),
     ],
 )
 def test_words_by_hand(text: str, expected: list[str]) -> None:

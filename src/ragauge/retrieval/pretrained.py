@@ -26,7 +26,8 @@ _MODULES = frozenset(
         "StaticEmbedding", "Transformer", "WeightedLayerPooling",
     }
 )  # fmt: skip
-_MODULE = re.compile(r"sentence_transformers(\.[a-z_]+)+\.(\w+)")
+# PyLate's Dense is one of sentence-transformers' own, which reads it as such.
+_MODULE = re.compile(r"(?:sentence_transformers(?:\.[a-z_]+)+|pylate\.models\.Dense)\.(\w+)")
 
 
 def settle_backend(backend: str, device: str, group: str = "embedder") -> str:
@@ -79,23 +80,25 @@ def model_digest(folder: Path) -> str:
     sha = hashlib.sha256()
     for part in folders:
         weights = {file.suffix for file in part.iterdir()}
-        suffixes = {".json", ".txt", ".model", ".safetensors" if ".safetensors" in weights else ".bin"}
+        suffixes = {".json", ".txt", ".model", ".metadata", ".safetensors" if ".safetensors" in weights else ".bin"}
         for file in sorted(part.iterdir()):
             if file.is_file() and file.suffix in suffixes:
                 sha.update(f"{file.relative_to(folder).as_posix()}\0{file_sha256(file)}\n".encode())
     return sha.hexdigest()
 
 
-def safe_parts(key: str, model: str, path: Path) -> list[Path]:
+def safe_parts(key: str, model: str, path: Path, also: frozenset[str] = frozenset()) -> list[Path]:
     """The folder of a model and those of its modules, which sentence-transformers loads without running code.
 
+    also: the names of modules that a model of this kind may have beside those of an embedding model.
     ConfigError, which names the key, for a module or an activation that is neither sentence-transformers' nor
-    torch.nn's, a module outside of the folder, and a configuration that would run kernels of the hub.
+    torch.nn's, and for a module outside of the folder. So for a configuration that would run kernels of the hub.
     """
 
     def refused(why: str) -> ConfigError:
         return ConfigError(f"{key}={model}: {why}")
 
+    modules = _MODULES | also
     entries: Any = [{}]
     if (path / "modules.json").is_file():
         entries = read_json(key, model, path / "modules.json")
@@ -105,16 +108,16 @@ def safe_parts(key: str, model: str, path: Path) -> list[Path]:
     for entry in entries:
         place, kind = PurePosixPath(str(entry.get("path", ""))), entry.get("type")
         named = _MODULE.fullmatch(str(kind))
-        if kind is not None and (named is None or named[2] not in _MODULES):
+        if kind is not None and (named is None or named[1] not in modules):
             raise refused(
                 f"modules.json names the module {kind!r}; allowed are those of sentence_transformers "
-                f"called {', '.join(sorted(_MODULES))}, since others may execute code"
+                f"called {', '.join(sorted(modules))}, since others may execute code"
             )
         if place.is_absolute() or ".." in place.parts:
             raise refused(f"modules.json names the folder {str(place)!r}, outside of the model's own")
         part = path / place
         parts.append(part)
-        if named and named[2] == "Dense" and (part / "config.json").is_file():
+        if named and named[1] == "Dense" and (part / "config.json").is_file():
             config = read_json(key, model, part / "config.json")
             activation = config.get("activation_function") if isinstance(config, dict) else None
             if activation is not None and not ACTIVATION.fullmatch(str(activation)):

@@ -7,12 +7,26 @@ from __future__ import annotations
 
 import re
 
-# End punctuation with what closes behind it, where white space follows (CJK marks need none), or an
+from ragauge.texts.languages import language_of
+from ragauge.texts.words import STOP_WORDS
+
+# Marks that end a sentence with or without white space behind them: of Chinese and Japanese, of Arabic and Urdu, the
+# dandas of India, of Burmese and Khmer.
+_MARKS = "。！？｡؟۔।॥။។"
+# Thai has no mark: a space between two words ends a sentence there, unless the next one links what follows to it.
+_THAI = (
+    "(?<=[\u0e01-\u0e2e\u0e30-\u0e45\u0e47-\u0e4e])(?= +(?!และ|หรือ|ที่|ซึ่ง|โดย|ของ|เพื่อ|จาก)[\u0e01-\u0e2e\u0e40-\u0e44])"
+)
+# End punctuation with what closes behind it, where white space follows (`_MARKS` need none), a space of Thai, or an
 # empty line.
 # Possessive and anchored to the first mark of a row, so that no text takes quadratic time.
-_CANDIDATE = re.compile(r"""(?<![.!?…])[.!?…]++["'”’»)\]}]*+(?=\s)|[。！？]++["'”’»」』）)\]]*+|(?=\n[^\S\n]*+\n)""")
+_CANDIDATE = re.compile(
+    rf"""(?<![.!?…])[.!?…]++["'”’»)\]}}]*+(?=\s)|[{_MARKS}]++["'”’»」』）)\]]*+|{_THAI}|(?=\n[^\S\n]*+\n)"""
+)
+_LEAST_OF_THAI = 60  # characters of a sentence: a space in a shorter one parts names, items and clauses
 _SPACE = re.compile(r"\s*")
 _LAST_WORD = re.compile(r"[\w.&'’-]*\Z")
+_FIRST_WORD = re.compile(r"\w+")
 _OPENING = "\"'“‘«([{¿¡"
 
 
@@ -46,7 +60,8 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
     The spans do not overlap and cover every character but the white space between them. A sentence ends at
     . ! ? … (and the quotes or brackets that close behind it) before white space and anything but a lowercase
-    letter, at 。！？, or at an empty line. Titles, initials and common abbreviations do not end one.
+    letter, at the marks of other scripts (。！？ ؟ ।), or at an empty line. Titles, initials and common abbreviations
+    do not end one, nor do German ordinals (7. Februar). In Thai a space after 60 characters or more does.
     """
     spans: list[tuple[int, int]] = []
     start = _skip_space(text, 0)
@@ -74,7 +89,9 @@ def _skip_space(text: str, at: int) -> int:
 def _is_end(text: str, start: int, match: re.Match[str], following: int) -> bool:
     """Whether the candidate ends the sentence that began at `start`, given what follows it."""
     mark = match.group()
-    if not mark or mark[0] in "。！？" or text.count("\n", match.end(), following) > 1:
+    if not mark and text[match.end()] == " " and text.count("\n", match.end(), following) == 0:
+        return match.end() - start >= _LEAST_OF_THAI
+    if not mark or mark[0] in _MARKS or text.count("\n", match.end(), following) > 1:
         return True
     if text[following].islower():
         return False
@@ -86,6 +103,9 @@ def _is_end(text: str, start: int, match: re.Match[str], following: int) -> bool
     word = word_match.group() if word_match else ""
     if match.start() - len(word) == start and word.isdigit() and len(word) <= 3:
         return False  # the number of a list item
+    if word.isdigit() and len(word) <= 2 and language_of(text[start : following + 40]) == "german":
+        next_word = _FIRST_WORD.match(text, following)
+        return next_word is None or next_word[0].casefold() in STOP_WORDS["german"]
     return not _continues(word, text, following)
 
 

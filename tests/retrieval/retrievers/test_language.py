@@ -59,6 +59,14 @@ INFLECTED = {
     "russian": ("Где находятся старые мосты?", "Старый мост через реку.", "Где эти лошади?"),
     "spanish": ("¿Dónde están las iglesias antiguas?", "Una iglesia antigua.", "¿Dónde están las flores?"),
     "swedish": ("Var ligger de stora husen?", "Ett stort hus i norr.", "Var är de små hästarna?"),
+    "arabic": ("أين هي المدارس القديمة؟", "مدرسة قديمة في القاهرة.", "أين هي الخيول؟"),
+    "finnish": ("Missä ovat vanhat talot?", "Vanha talo joen rannalla.", "Missä ovat pienet hevoset?"),
+    "greek": ("Πού είναι τα παλιά σπίτια;", "Ένα παλιό σπίτι στο χωριό.", "Πού είναι τα άλογα;"),
+    "hindi": ("पुराने मकान कहाँ हैं?", "एक पुराना मकान नदी के पास।", "घोड़े कहाँ हैं?"),
+    "hungarian": ("Hol vannak a régi házak?", "Egy régi ház a folyónál.", "Hol vannak a lovak?"),
+    "polish": ("Gdzie są stare domy?", "Dom nad rzeką.", "Gdzie są konie?"),
+    "romanian": ("Unde sunt bisericile vechi?", "O biserică veche.", "Unde sunt florile?"),
+    "turkish": ("Hangi EVLER daha büyük?", "Büyük bir evin bahçesi.", "Hangi atlar daha az?"),
 }
 
 
@@ -79,13 +87,14 @@ def test_without_the_stemmer_inflected_words_are_different_words(tmp_path: Path)
 
 
 def test_every_language_has_a_stemmer_and_words_that_are_written_as_texts_are() -> None:
-    assert set(INFLECTED) == set(STOP_WORDS) < set(LANGUAGES)
+    assert {*INFLECTED, "vietnamese"} == set(STOP_WORDS) < set(LANGUAGES)
     for language, words in STOP_WORDS.items():
         of_it = Analysis(language, stems=False)
         for word in words:
             # In capitals and with a typographer's apostrophe behind it, too.
             assert of_it.query(word).strip() == ""
-            assert of_it.query(f"{word.upper()}’").strip() == ""
+            capitals = word.replace("i", "İ").upper() if language == "turkish" else word.upper()
+            assert of_it.query(f"{capitals}’").strip() == ""
             assert of_it.document(word).strip() != ""
 
 
@@ -132,8 +141,7 @@ def test_the_engine_neither_stems_nor_stops_again(tmp_path: Path) -> None:
     [
         (
             {"language": "klingon"},
-            "retriever.language='klingon': allowed are english, danish, dutch, french, german, italian, "
-            "norwegian, portuguese, russian, spanish, swedish, chinese, japanese, korean, other",
+            f"retriever.language='klingon': allowed are {', '.join(sorted(LANGUAGES))} or a code such as de",
         ),
         (
             {"language": "german", "stemmer": "krovetz"},
@@ -151,6 +159,26 @@ def test_values_that_are_not_allowed(fields: dict[str, str], says: str) -> None:
     with pytest.raises(ConfigError) as error:
         BM25(**fields)  # type: ignore[arg-type]
     assert str(error.value) == says
+
+
+@pytest.mark.parametrize("language", ["german", "hindi", "english"])
+def test_auto_takes_the_language_that_most_chunks_are_in(language: str, tmp_path: Path) -> None:
+    english = ("Where were the old houses?", "There is a house of this kind.", "Where were you?")
+    query, answer, other = INFLECTED.get(language, english)
+    texts = {"answer": answer, "other": other, "foreign": "Où sont les écoles de la ville?"}
+    assert ranking(tmp_path, texts, query, language="auto")[0] == "answer"
+    assert (tmp_path / "language").read_text() == language
+    assert identity(BM25(language="auto"))["language"] == "auto"
+
+
+def test_a_code_is_another_name_of_its_language() -> None:
+    assert identity(BM25(language="de")) == identity(BM25(language="german"))
+    assert identity(BM25(language="en")) == identity(BM25())
+
+
+def test_vowel_signs_are_part_of_their_word() -> None:
+    assert Analysis("hindi", stems=False).query("हिन्दी की किताबें").split() == fold("हिन्दी किताबें").split()
+    assert len(Analysis("hindi").document("हिन्दी किताबें").split()) == 2
 
 
 # --- what works for Chinese and its neighbours, and what does not -------------------------------------------

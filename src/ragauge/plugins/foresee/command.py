@@ -25,7 +25,7 @@ one of these:
   retriever=service llm=service service.url=http://localhost:8000/ask dataset=jsonl dataset.docs=corpus.jsonl \\
     dataset.topics=questions.jsonl                                a service that is asked now
 
-answers=[qpp] is the default: it computes what a predictor without evidence reads. docs/without-gold.md has an example.
+answers=[qpp] is the default: it computes what a predictor without evidence reads. docs/foresee.md has an example.
 """
 
 

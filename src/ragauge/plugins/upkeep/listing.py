@@ -137,18 +137,21 @@ def _item(path: Path) -> Item:
 def models_of(items: Iterable[Item]) -> dict[str, str]:
     """The names of the models that made the entries, by the name of the folder of vectors or pair scores.
 
-    An embedder is known by all of its identity, a reranker by what it calls `scorer` in it.
+    An embedder is known by all of its identity, other models by what their component calls `scorer`, wherever it is.
     """
-    models = {}
+    models: dict[str, str] = {}
+
+    def find(value: Any, key: str = "") -> None:
+        if not isinstance(value, Mapping):
+            return
+        own = value if key == "embedder" else value.get("scorer")
+        if isinstance(own, Mapping):
+            models[vectors_name(own)] = str(value.get("model", value.get("component", "?")))
+        for name, inner in value.items():
+            find(inner, name)
+
     for item in items:
-        params = item.manifest.get("params", {})
-        for key in ("embedder", "component"):
-            model = params.get(key)
-            if not isinstance(model, Mapping):
-                continue
-            own = model if key == "embedder" else model.get("scorer")
-            if isinstance(own, Mapping):
-                models[vectors_name(own)] = str(model.get("model", model.get("component", "?")))
+        find(item.manifest.get("params"))
     return models
 
 

@@ -17,7 +17,8 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from ragauge.texts.words import STOP_WORDS, UNSPACED
+from ragauge.texts.languages import AUTO, CODES
+from ragauge.texts.words import MARKS, STOP_WORDS, UNSPACED
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]+")
 # Accents of Latin, Greek and Cyrillic; Hebrew points; Arabic vowels and tatweel. Marks of other scripts
@@ -83,13 +84,13 @@ def _code(word: str) -> str:
     return "".join(letters) + "q"
 
 
-# Scripts whose words have neither endings to take off nor spaces around them: `fold` pairs their characters.
-# `other` is any language without a stemmer here.
-_UNSTEMMED = ("chinese", "japanese", "korean", "other")
-LANGUAGES = ("english", *STOP_WORDS, *_UNSTEMMED)
+# `other` is any language without a stemmer here; `auto` that of most documents, which the index names.
+LANGUAGES = (*CODES.values(), "other", AUTO)
+_STEMMED = frozenset(STOP_WORDS) - {"vietnamese"}  # its words have no endings
 
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(rf"(?:[^\W\d_][{MARKS}]*)+")
 _APOSTROPHES = re.compile("['‘’ʼ]")
+_TURKISH = str.maketrans("İI", "iı")  # its capitals
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Analysis:
 
     language: one of LANGUAGES. stems: whether words are reduced to their stems by the language's Snowball
     stemmer; stops: whether STOP_WORDS are left out of queries. Both have no effect on English, which the
-    engine stems and stops, and on languages without a stemmer.
+    engine stems and stops, and on languages without a stemmer and without a list.
     """
 
     language: str = "english"
@@ -114,7 +115,7 @@ class Analysis:
         """Its part that is written into an index; {} for English, whose indexes do not name it."""
         if self.by_engine:
             return {}
-        stemmed = self.stems and self.language in STOP_WORDS
+        stemmed = self.stems and self.language in (*_STEMMED, AUTO)
         return {"language": self.language, "snowball": version("snowballstemmer") if stemmed else None}
 
     def document(self, text: str) -> str:
@@ -128,12 +129,14 @@ class Analysis:
     def _stemmed(self, text: str, without: frozenset[str]) -> str:
         if self.language not in STOP_WORDS:
             return text
+        if self.language == "turkish":
+            text = text.translate(_TURKISH)
         text = unicodedata.normalize("NFKC", text).lower().replace("\u00ad", "").replace("ё", "е")
 
         def word(match: re.Match[str]) -> str:
             if match[0] in without:
                 return " "
-            return _stem(self.language, match[0]) if self.stems else match[0]
+            return _stem(self.language, match[0]) if self.stems and self.language in _STEMMED else match[0]
 
         # An elided article is a word of its own: l'homme, dell'arte.
         return _WORD.sub(word, _APOSTROPHES.sub(" ", text))

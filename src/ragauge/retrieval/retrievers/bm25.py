@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -27,9 +27,11 @@ from ragauge.retrieval.retrievers._ranking import (
     run_frame,
     top_hits,
 )
+from ragauge.texts.languages import AUTO, language_of_all, named_language
 
 # An engine cannot build an index without one word (PISA ends the process); the file says that this is it.
 _NO_WORDS = "no-words"
+_LANGUAGE = "language"  # the file that says which one language=auto found
 _WORD = re.compile(r"[0-9a-zA-Z]")
 _CHOICES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "pisa": {"stemmer": ("porter2", "krovetz", "none"), "stopwords": ("terrier", "lucene", "none")},
@@ -43,7 +45,7 @@ class BM25:
 
     language: english is stemmed and stopped by the engine. Texts of other languages are analysed before it
     sees them (`Analysis`): `stemmer` is then Snowball's of the language, and `stopwords` its list in
-    ragauge.texts.words, unless they are none. k1 >= 0, b in [0, 1].
+    ragauge.texts.words, unless they are none. auto is the language that most chunks are in. k1 >= 0, b in [0, 1].
     Stop words are left out of the queries; the documents' lengths count them under
     PISA, not under Terrier. Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
     """
@@ -73,7 +75,7 @@ class BM25:
         for field, allowed in _CHOICES[self.engine].items():
             note = f"with engine={self.engine}"
             require_choice(f"retriever.{field}", getattr(self, field), allowed, note)
-        require_choice("retriever.language", self.language, LANGUAGES)
+        object.__setattr__(self, "language", named_language("retriever.language", self.language, LANGUAGES))
         if not self._analysis.by_engine:
             for field, usual in (("stemmer", "porter2"), ("stopwords", "terrier")):
                 note = f"with language={self.language} ({usual}: those of the language)"
@@ -94,25 +96,34 @@ class BM25:
     def _analysis(self) -> Analysis:
         return Analysis(self.language, self.stemmer != "none", self.stopwords != "none")
 
-    def _by_engine(self, name: str) -> str:
+    def _analysis_in(self, folder: Path) -> Analysis:
+        """The analysis of the texts of an index: that of the language which `language=auto` found."""
+        file = folder / _LANGUAGE
+        return replace(self._analysis, language=file.read_text()) if file.exists() else self._analysis
+
+    def _by_engine(self, name: str, analysis: Analysis) -> str:
         """The engine's value of `stemmer` or `stopwords`: none where texts come to it analysed."""
-        return str(getattr(self, name)) if self._analysis.by_engine else "none"
+        return str(getattr(self, name)) if analysis.by_engine else "none"
 
     def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools | None = None) -> None:
         """Writes the engine's index; DataError if it holds fewer documents than there are chunks."""
         if isinstance(chunks, pd.DataFrame):
             check_chunks(chunks)
-        stemmer, n_chunks = self._by_engine("stemmer"), count_rows(chunks)
+        if self.language == AUTO:
+            found = language_of_all(text for some in batches_of(chunks) for text in some["text"])
+            (folder / _LANGUAGE).write_text(found or "other")
+        analysis, n_chunks = self._analysis_in(folder), count_rows(chunks)
+        stemmer = self._by_engine("stemmer", analysis)
 
         def texts() -> Iterator[str]:
-            return (self._analysis.document(text) for some in batches_of(chunks) for text in some["text"])
+            return (analysis.document(text) for some in batches_of(chunks) for text in some["text"])
 
         if not any(map(_WORD.search, texts())):
             (folder / _NO_WORDS).touch()
         elif self.engine == "pisa":
             _pisa.build(texts(), n_chunks, folder, self.k1, self.b, stemmer, self.threads)
         else:
-            _terrier.build(texts(), n_chunks, folder, stemmer, self._by_engine("stopwords"))
+            _terrier.build(texts(), n_chunks, folder, stemmer, self._by_engine("stopwords", analysis))
 
     def transformer(
         self, chunks: pd.DataFrame, folder: Path, tools: Tools | None = None
@@ -126,7 +137,7 @@ class BM25:
             return as_transformer("BM25", lambda topics: run_frame(topics, chunks, NO_ROWS, NO_ROWS))
         searcher = self._searcher(folder, len(chunks))
         order = docno_order(chunks)
-        analysed = self._analysis.query
+        analysed = self._analysis_in(folder).query
 
         def rank(topics: pd.DataFrame) -> pd.DataFrame:
             asked = [analysed(query) if isinstance(query, str) else "" for query in topics["query"]]
@@ -150,5 +161,5 @@ class BM25:
     def _searcher(self, folder: Path, n_chunks: int) -> _pisa.Searcher | _terrier.Searcher:
         if self.engine == "terrier":
             return _terrier.Searcher(folder, n_chunks, self.k1, self.b)
-        stemmer, stopwords = self._by_engine("stemmer"), self._by_engine("stopwords")
+        stemmer, stopwords = (self._by_engine(name, self._analysis_in(folder)) for name in ("stemmer", "stopwords"))
         return _pisa.Searcher(folder, n_chunks, self.k1, self.b, stemmer, stopwords, self.threads)

@@ -1,0 +1,1 @@
+"""`retriever=learned_sparse`, `retriever=late_interaction`: models that give a text more than one dense vector."""
