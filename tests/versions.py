@@ -17,7 +17,6 @@ import importlib
 import json
 import random
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -72,16 +71,20 @@ def items() -> dict[str, tuple[int, str]]:
     return dict(sorted(found.items()))
 
 
-def _targets() -> Iterator[tuple[str, str]]:
+@cache
+def _targets() -> tuple[tuple[str, str], ...]:
     """What conf builds: ("retriever/bm25", dotted path)."""
+    found = []
     for file in option_files():
         node = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
         for option in (node, *(v for v in node.values() if isinstance(v, dict))):
             target = str(option.get("_target_", ""))
             if target.startswith("ragauge."):
-                yield f"{file.parent.name}/{file.stem}", target
+                found.append((f"{file.parent.name}/{file.stem}", target))
+    return tuple(found)
 
 
+@cache
 def _digest(module: str, cls: str | None = None) -> str:
     """SHA-256 over the code of a module, or of one class of it, and of all that it imports from ragauge."""
     start = {module} if cls is None else {name for _, name in _imports(module, cls)}
@@ -267,6 +270,7 @@ def _answer_values(measure: Any) -> pd.DataFrame:
     return measure.measure(topics, None, None, given, None)
 
 
+@cache
 def _part(group: str, option: str) -> Any:
     """What conf builds for an option; of answers a mapping."""
     from hydra import compose, initialize_config_dir

@@ -21,7 +21,7 @@ from planting.places import ROOT, Mutant, with_probes
 _PLUGIN = "mutants_reached"
 _SHARED = ("conf", "run.py", "pyproject.toml", "docs", "examples", "README.md", "benchmarks")
 # Beside four times what the tests took without a bug: a fixture that other tests had made may be made anew.
-_GRACE = 180.0
+_GRACE = 60.0
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _start(mutant: Mutant, copy: Copy, tests: Sequence[str], seconds: float) -> 
     wanted.write_text("\n".join(tests), encoding="utf-8")
     copy.place(mutant.file).write_text(mutant.source(), encoding="utf-8")
     files = [ROOT / file for file in dict.fromkeys(test.split("::")[0] for test in tests)]
-    jitted = "numba" in mutant.file.read_text(encoding="utf-8")
+    jitted = "from numba" in mutant.file.read_text(encoding="utf-8")
     child = copy.start(files, jitted, "-x", MUTANTS_TESTS=str(wanted))
     return _Trial(mutant, copy, child, len(tests), time.monotonic(), _GRACE + 4 * seconds)
 

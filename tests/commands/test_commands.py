@@ -11,12 +11,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hydra import initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.types import RunMode
 from omegaconf import OmegaConf
 
+from processes import ROOT
 from ragauge.commands import _errors, callbacks, cli, compare, conf, known, library, main, results, stages
 from ragauge.commands._errors import told
 from ragauge.commands.conf import _options, explain, quoted
 from ragauge.contract.errors import ConfigError, DataError, GateError
+from ragauge.experiment.setup import config
 
 KEY = "sk-planted-0123456789abcdef"
 Capture = pytest.CaptureFixture[str]
@@ -345,11 +350,54 @@ def test_a_job_of_a_sweep_takes_the_config_that_was_checked(monkeypatch: pytest.
         assert master.a == 0
         job = guard.load_sweep_config(master, ["x=1"])
         assert (job.n_tokens, job.folder, composed) == (1, 0, [["x=1"], ["x=2"]])
-        assert guard.load_sweep_config(master, ["x=1"]).n_tokens == 3  # another sweep of the process
-        monkeypatch.setattr(callbacks, "_MOST_CHECKED", 0)
-        assert [guard.load_sweep_config(master, ["x=3"]).n_tokens for _ in range(2)] == [4, 5]
+        monkeypatch.setattr(callbacks, "_MOST_KEPT", 0)
+        assert [guard.load_sweep_config(master, ["x=3"]).n_tokens for _ in range(2)] == [3, 4]
     finally:
         OmegaConf.clear_resolver("drawn")
+
+
+def test_a_job_at_another_budget_has_the_config_that_hydra_composes() -> None:
+    config.register()
+    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+        loader: Any = GlobalHydra.instance().hydra.config_loader  # type: ignore[union-attr]
+        master = loader.load_configuration("config", [], RunMode.MULTIRUN)
+        first, other = [loader.load_sweep_config(master, ["retriever=sim", n]) for n in ("n_tokens=100", "n_tokens=0")]
+    guard = callbacks.KeyGuard(SimpleNamespace(load_sweep_config=lambda *_: first))  # type: ignore[arg-type]
+    assert guard.load_sweep_config(master, ["retriever=sim", "n_tokens=100"]) is first
+    found = guard.load_sweep_config(master, ["retriever=sim", "n_tokens=0"])
+    assert OmegaConf.to_yaml(found) == OmegaConf.to_yaml(other)
+    assert OmegaConf.to_container(found.hydra.job, resolve=True) == OmegaConf.to_container(
+        other.hydra.job, resolve=True
+    )
+    assert OmegaConf.is_struct(found)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "separator", "copied"),
+    [
+        ([["a=1", "n_tokens=100"], ["a=1", "n_tokens=200"]], "=", True),
+        ([["a=1", "n_tokens=100"], ["a=2", "n_tokens=200"]], "=", False),
+        ([["a=1", "n_tokens=100"], ["a=1", "n_tokens=200"]], "-", False),
+        ([["n_tokens=100", "n_tokens=300"], ["n_tokens=200", "n_tokens=300"]], "=", False),
+        ([["++n_tokens=100"], ["++n_tokens=200"]], "=", False),
+    ],
+)
+def test_a_config_is_a_copy_where_one_plain_budget_is_all_that_differs(
+    jobs: list[list[str]], separator: str, copied: bool
+) -> None:
+    def compose(master: Any, overrides: list[str]) -> Any:
+        composed.append(overrides)
+        names = ",".join(one.replace("=", separator) for one in overrides)
+        budget = int(overrides[-1].partition("=")[2])
+        return OmegaConf.create(
+            {"n_tokens": budget, "hydra": {"overrides": {"task": overrides}, "job": {"override_dirname": names}}}
+        )
+
+    composed: list[list[str]] = []
+    guard = callbacks.KeyGuard(SimpleNamespace(load_sweep_config=compose))  # type: ignore[arg-type]
+    found = [guard.load_sweep_config(OmegaConf.create(), job) for job in jobs]
+    assert len(composed) == (1 if copied else 2)
+    assert found == [compose(None, job) for job in jobs]
 
 
 def test_an_interrupted_sweep_waits_for_its_workers_and_a_job_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

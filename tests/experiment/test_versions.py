@@ -37,7 +37,8 @@ def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[
 
 
 def clear() -> None:
-    for cached in (versions._file, versions._source, versions._imports):  # the others go by a source's text
+    # The others go by a source's text.
+    for cached in (versions._digest, versions._file, versions._source, versions._imports):
         cached.cache_clear()
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import tracemalloc
+from contextlib import nullcontext
 
+import httpx
 import pytest
 
 from attack_server import ATTACKS, BOMBS, STALLING, AttackServer
 from chat_server import ChatServer
 from ragauge.contract.errors import ConfigError
+from ragauge.llms import clients
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import open_ledger
 from ragauge.store import Store
@@ -90,6 +94,16 @@ def test_no_more_is_unpacked_than_a_reply_may_hold(store: Store, client: str, bo
     }
     assert said[bomb] in str(attacked.error)
     assert peak < 64 << 20
+
+
+@pytest.mark.parametrize(("body", "refused"), [(b'[{"a": {}}]', False), (b'[{"a": [{}]}]', True)])
+def test_a_response_of_too_many_objects_and_lists_is_refused(
+    monkeypatch: pytest.MonkeyPatch, body: bytes, refused: bool
+) -> None:
+    monkeypatch.setattr(clients, "_MOST_PARTS", 3)
+    read = clients.hooks()["response"][0](httpx.Response(200, content=body))
+    with pytest.raises(clients.BadResponse, match="more than 3 objects") if refused else nullcontext():
+        asyncio.run(read)
 
 
 def test_every_attack_says_in_a_line_what_it_does() -> None:

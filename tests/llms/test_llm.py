@@ -16,7 +16,7 @@ from chat_server import QUICK_FAULTS, ChatServer, faults_at
 from processes import Command, until
 from ragauge.contract import identity
 from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError
-from ragauge.contract.protocols import CUT, ChatModel
+from ragauge.contract.protocols import CUT, ChatModel, FreshWorkplace
 from ragauge.contract.redact import redact
 from ragauge.llms import calls
 from ragauge.llms.chat import ChatLLM
@@ -108,6 +108,14 @@ def test_salt_options_and_parameters_are_other_requests_and_connections_are_not(
         assert not elsewhere.calls
 
 
+def test_a_fresh_workplace_asks_again_what_the_ledger_knows(store: Store, tmp_path: Path) -> None:
+    llm = fake("first", "second")
+    llm.ask(["p"], store, "answers")
+    fresh = FreshWorkplace(tmp_path / "scratch", store.root, "fresh")
+    found = [llm.ask(["p"], place, "answers")[0] for place in (fresh, fresh, store)]
+    assert [(reply.text, reply.cached) for reply in found] == [("second", False), ("second", True), ("first", True)]
+
+
 def test_any_langchain_chat_model_serves(store: Store) -> None:
     llm = fake("one", "two")
     assert [r.text for r in llm.ask(["p", "q"], store, "answers")] == ["one", "two"]
@@ -168,7 +176,7 @@ def test_a_request_that_the_server_cannot_take_is_not_repeated(make: Make, store
     assert server.calls["bad"] == 1
 
 
-@pytest.mark.parametrize("status", ["401", "403", "404"])
+@pytest.mark.parametrize("status", ["401", "403", "404", "405"])
 def test_what_would_fail_every_time_ends_the_batch_and_names_model_and_address(
     make: Make, store: Store, status: str
 ) -> None:
@@ -263,6 +271,12 @@ def test_the_rate_limit_spaces_calls(make: Make, store: Store) -> None:
         llm.ask(["a", "b", "c"], store, "answers")
     # Two gaps of a quarter of a second. From before the first call: a busy machine may bring that one late.
     assert time.monotonic() - began > 0.5
+
+
+@pytest.mark.parametrize(("limit", "seconds"), [(None, 0.0), (30.0, 2.0)])
+def test_calls_are_spaced_by_the_rate_limit_alone(limit: float | None, seconds: float) -> None:
+    _, gate = calls._endpoint(json.dumps({"_target_": FAKE, "responses": []}), None, limit, 0)
+    assert gate.spacing == seconds
 
 
 def test_two_processes_that_ask_the_same_pay_once(make: Make, store: Store, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 from typing import Any
 
@@ -12,10 +13,10 @@ import pytest
 from chat_server import ChatServer
 from ragauge.answering.judges import ChatJudge
 from ragauge.contract.current_job import run_begins
-from ragauge.contract.protocols import Tools
+from ragauge.contract.protocols import Reply, Tools
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import MOST_UNREAD, open_ledger
-from ragauge.llms.replies import form_in, shown
+from ragauge.llms.replies import form_in, shown, together
 
 QIDS = [f"q{i}" for i in range(4)]
 TOPICS = pd.DataFrame({"qid": QIDS, "query": QIDS, "answer": "Anna"})
@@ -101,6 +102,14 @@ def test_a_reply_that_was_kept_as_readable_and_is_not_is_asked_again(tools: Tool
         assert server.calls["a"] == 2
         assert model.spent(tools.store) == pytest.approx(8e-6)  # words: 1 + 1, and 1 + 5
         assert len(open_ledger(tools.store.root / "ledger.db")) == 2
+
+
+def test_of_two_replies_the_paid_ones_count_or_both_where_none_was_paid_now() -> None:
+    known = Reply("a", prompt_tokens=3, completion_tokens=1, cached=True, calls=1)
+    paid = Reply("b", prompt_tokens=5, completion_tokens=2, cost_usd=0.5, calls=1)
+    assert together(known, paid) == paid
+    both = replace(known, prompt_tokens=6, completion_tokens=2, calls=2)
+    assert together(known, known) == both
 
 
 def test_what_fails_after_an_unreadable_reply_keeps_its_text(tools: Tools) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragauge.measures import Subsequence, Substring, Words
-from ragauge.measures.evidence_trail import in_corpus, joined
+from ragauge.measures.evidence_trail import documents_like, in_corpus, joined
 
 DOCS = pd.DataFrame({"docno": ["d1", "d2", "d3"], "title": "", "text": ["aa bb cc dd", "zz yy xx", "ww vv uu tt"]})
 CHUNKS = pd.DataFrame(
@@ -67,6 +67,14 @@ def test_a_part_whose_document_lacks_it_is_looked_for_in_others() -> None:
     assert found["best_chunk"].tolist() == [1.0, 1.0, 1.0]
 
 
+def test_a_part_is_looked_for_by_its_rarest_words() -> None:
+    common, rare = "a b c d e f g h", "s t u v w x y z"
+    docs = DOCS.iloc[:1].assign(text=common).loc[[0] * 6].reset_index(drop=True)
+    docs = pd.concat([docs, docs.iloc[:1].assign(text=rare)], ignore_index=True)
+    found = documents_like([f"{common} {rare}"], docs)
+    assert [numbers.tolist() for numbers in found] == [[0], [6]]
+
+
 def test_what_is_in_no_document_is_not_in_the_corpus() -> None:
     found = in_corpus(Substring(), evidence(("q", None, "qqq ppp")), DOCS, CHUNKS)
     assert found["corpus"].tolist() == [0.0]
@@ -102,6 +110,8 @@ def test_a_part_is_held_by_a_hit_of_its_own_topic_alone() -> None:
     holders = pd.Series(["d1%p0", "d1%p0", "d2%p0"])  # no topic hits the last one
     found = joined(Substring(), parts, hits, CHUNKS, holders)
     assert found.tolist() == [1.0, 1 / 5, 1 / 5]  # of "ww vv uu tt" a space is in both others
+    of_holders = joined(Substring(), parts, hits, CHUNKS.assign(text="-"), holders)
+    assert of_holders.tolist() == [1.0, 0.0, 0.0]  # the texts of the hits do not count for the first part
 
 
 def test_passages_have_their_own_texts() -> None:

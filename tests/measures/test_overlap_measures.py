@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from overlap_inputs import ANY_TEXT, PAIRS, framed, values
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.contract.protocols import Embedder, Tools
 from ragauge.measures.answers import ExactMatch, RougeL, RougeN, Similarity, TokenF1, Usual
 
@@ -50,6 +51,10 @@ def test_what_is_missing_is_missing_in_every_value() -> None:
     assert found["measure"].tolist() == [name for name in ("em", "f1", "contains", "rouge_l") for _ in range(3)]
     assert found["value"].isna().tolist() == [False, True, True] * 4
     assert found["status"].tolist() == ["ok", "no answer", "no reference"] * 4
+
+
+def test_a_job_without_answers_may_name_the_usual_measures_alone() -> None:
+    assert [offered(measure, AnswerMeasureOffers).optional for measure in (Usual(), TokenF1())] == [True, False]
 
 
 def test_an_answer_that_is_no_text_is_told_with_its_qid() -> None:

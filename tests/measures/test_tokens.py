@@ -19,6 +19,11 @@ def test_texts_without_a_token_are_laid_out() -> None:
         assert one.sizes.tolist() == [0, 0]
 
 
+def test_a_text_shorter_than_an_n_gram_has_none() -> None:
+    (one,) = by_tokens(tokens_of("tokens", "squad"), ["x", "x y z"])
+    assert one.ngrams(3).tolist() == [[1, 0, 0], [3, 2, 1]]
+
+
 def test_another_group_of_texts_is_not_taken_for_the_one_before() -> None:
     tokens = tokens_of("tokens", "squad")
     (first,) = by_tokens(tokens, ["one two", "two"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,19 +19,20 @@ from ragauge.experiment.setup.config import refuse_keys
 if TYPE_CHECKING:
     from hydra.core.config_loader import ConfigLoader
 
-_MOST_CHECKED = 500  # configs of jobs that are kept until the job starts, a quarter of a megabyte each
+_MOST_KEPT = 500  # configs, a quarter of a megabyte each
+_BUDGET = re.compile(r"n_tokens=(0|[1-9]\d*)")
 
 
 class KeyGuard:
     """Hydra's config loader, which refuses the config of a sweep's job that holds a key.
 
     An option of a swept group may hold one, which the sweep's own config does not. Hydra composes each config twice,
-    first to check the whole sweep: a job that starts in this process takes the config that was checked.
+    a tenth of a second each time. Of jobs that differ in n_tokens alone the first is composed, others are copies.
     """
 
     def __init__(self, loader: ConfigLoader) -> None:
         self._loader = loader
-        self._checked: dict[tuple[str, ...], DictConfig] = {}
+        self._composed: dict[tuple[str, ...], DictConfig] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
@@ -40,15 +42,29 @@ class KeyGuard:
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         """The config of one job; ConfigError where a key stands in it."""
-        overrides = tuple(sweep_overrides)
-        if (config := self._checked.pop(overrides, None)) is not None:
-            OmegaConf.copy_cache(from_config=master_config, to_config=config)  # times that were resolved since
-            return config
+        budgets = [one for one in sweep_overrides if _BUDGET.fullmatch(one)]
+        system = tuple("n_tokens" if one in budgets else one for one in sweep_overrides)
+        if len(budgets) < 2 and (composed := self._composed.get(system)) is not None:
+            config = copy.deepcopy(composed)
+            if not budgets or _takes_budget(config, budgets[0]):
+                OmegaConf.copy_cache(from_config=master_config, to_config=config)  # times that were resolved since
+                return config
         config = self._loader.load_sweep_config(master_config, sweep_overrides)
         refuse_keys(config)
-        if len(self._checked) < _MOST_CHECKED:
-            self._checked[overrides] = copy.deepcopy(config)
+        if len(self._composed) < _MOST_KEPT:
+            self._composed[system] = copy.deepcopy(config)
         return config
+
+
+def _takes_budget(config: DictConfig, override: str) -> bool:
+    """Writes a budget wherever Hydra writes an override; False where another stands there otherwise written."""
+    old, task = f"n_tokens={config.n_tokens}", config.hydra.overrides.task
+    names = config.hydra.job.override_dirname.split(",")
+    if list(task).count(old) != 1 or names.count(old) != 1:
+        return False
+    task[list(task).index(old)] = names[names.index(old)] = override
+    config.n_tokens, config.hydra.job.override_dirname = int(override.partition("=")[2]), ",".join(names)
+    return True
 
 
 class KeysCallback(Callback):

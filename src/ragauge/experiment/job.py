@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
 
 from ragauge import track
 from ragauge.contract.current_job import working_on
@@ -17,9 +19,6 @@ from ragauge.experiment.guard import OUTPUT, STORE, guarded
 from ragauge.experiment.measuring import measure, pin_window
 from ragauge.experiment.request import first_record, used_places
 from ragauge.experiment.setup.config import settle
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
 
 
 def execute(cfg: DictConfig, folder: JobFolder) -> int:
@@ -41,8 +40,6 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
 
 
 def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
-    from omegaconf import OmegaConf
-
     remember(OmegaConf.to_container(cfg, resolve=True))
     record |= pin_window(cfg, folder)
     own = offered(class_of("dataset", cfg.dataset.get("_target_"), object), DatasetOffers).run_job
@@ -63,7 +60,5 @@ def _database(record: Mapping[str, Any]) -> Path | None:
 
 
 def _unreadable_judge(cfg: DictConfig, folder: JobFolder) -> UnreadableJudge:
-    from omegaconf import OmegaConf
-
     judge: Any = OmegaConf.to_container(cfg.judge, resolve=True)
     return UnreadableJudge(folder, judge)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
 
 from ragauge import track
 from ragauge.contract.interruption import refuse_lost
@@ -22,9 +24,6 @@ from ragauge.experiment.verdicts import log_verdicts
 from ragauge.findings.thresholds import score_settings
 from ragauge.track import views
 
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
 log = logging.getLogger(__name__)
 
 _SWEEP_FILE = "multirun.yaml"  # Hydra writes it when a sweep starts
@@ -37,8 +36,6 @@ def pin_window(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
     All jobs of a sweep end at the moment that the sweep began. Returns the entry `snapshot` of the job's
     record, the file that holds what was read; {} for any other dataset.
     """
-    from omegaconf import OmegaConf
-
     monitored = class_of("dataset", cfg.dataset.get("_target_"), Monitored)  # type: ignore[type-abstract]
     if monitored is None:
         return {}

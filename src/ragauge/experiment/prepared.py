@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from omegaconf import DictConfig, OmegaConf
+
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.families import check_primary
 from ragauge.contract.finding import JobFinding
@@ -26,8 +28,6 @@ from ragauge.findings.lacking import Lacking
 from ragauge.llms.chat_use import Unasked
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
     from ragauge.experiment.stages.pipeline import Pipeline
 
 
@@ -51,8 +51,6 @@ def prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
 
 def check_settings(cfg: DictConfig) -> None:
     """ConfigError for a setting that no installed package reads, and for looks without a gate."""
-    from omegaconf import OmegaConf
-
     if (looks := OmegaConf.select(cfg, "judge.looks")) is not None and not cfg.gate:
         raise ConfigError(
             f"judge.looks={looks} stops once the gate is decided: give a rule about verdicts, such as "

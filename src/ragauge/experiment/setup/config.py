@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
-from omegaconf import MISSING
+from omegaconf import MISSING, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from ragauge.contract.checks import require, require_choice, require_count, require_number
 from ragauge.contract.errors import ConfigError
@@ -174,8 +175,6 @@ def refuse_keys(config: Any) -> None:
     One that an interpolation reads from the environment is not in clear: it stays an interpolation wherever
     the config is written.
     """
-    from omegaconf import OmegaConf
-
     plain: Any = OmegaConf.to_container(config, resolve=False)
     hydra = plain.pop("hydra", {})
     told = secret_in(plain, "")
@@ -189,9 +188,6 @@ def refuse_keys(config: Any) -> None:
 
 def _secret_name(config: Any, key: str) -> str | None:
     """The error in a name that an interpolation made of a secret; None where there is none."""
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-
     parent, _, last = key.rpartition(".")
     try:
         name = OmegaConf.select(config, key)
@@ -238,8 +234,6 @@ def check_draws(cfg: Any) -> None:
 
 def check_slices(cfg: Any) -> tuple[tuple[SliceBy, ...], dict[str, dict[str, float]]]:
     """The columns by which topics are sliced, and the weights of slices; ConfigError for anything else."""
-    from omegaconf import OmegaConf
-
     from ragauge.experiment.slicing import read_slices, read_weights
 
     slices = read_slices(OmegaConf.to_container(cfg.slices, resolve=True))
@@ -248,8 +242,6 @@ def check_slices(cfg: Any) -> tuple[tuple[SliceBy, ...], dict[str, dict[str, flo
 
 def settle(cfg: Any) -> None:
     """Writes what `backend=auto` is here into the config: what is logged then says what was run."""
-    from omegaconf import OmegaConf
-
     from ragauge.retrieval.pretrained import settle_backend
 
     for group, name in _WITH_BACKEND.items():
@@ -269,8 +261,6 @@ def logged_yaml(text: str, where: str) -> Any:
     wrote the file, writes no anchors and tags, and few of the others.
     """
     import yaml
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
 
     for n, what, most in ((len(text), "characters", _LONGEST), (text.count("${"), "interpolations", _MOST_REFERENCES)):
         if n > most:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from omegaconf import DictConfig, OmegaConf
+
 from ragauge import track
 from ragauge.contract import answer_measures as shown
 from ragauge.contract.checks import require, require_choice
@@ -21,8 +23,6 @@ from ragauge.experiment.stages.checks import check_together
 from ragauge.experiment.stages.repeating import checked_repeats
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
     from ragauge.estimate.topic_samples import Sample
     from ragauge.experiment.stages.pipeline import Pipeline
     from ragauge.experiment.stages.stage import Components
@@ -38,8 +38,6 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
 
     `budget` names what chat models spend together (a sweep's id), unless their config names it.
     """
-    from omegaconf import OmegaConf
-
     from ragauge.experiment.stages.stage import Components
 
     found = {}
