@@ -29,7 +29,9 @@ _LONGEST = 64 * 1024  # characters of a logged file; a usual configuration has 1
 _DEEPEST = 50  # brackets within brackets in it
 _MOST_REFERENCES = 200  # interpolations in it; a usual configuration has 20
 # Settings that no part of the core reads: a finding does, which names the key as its entry point.
-READ_BY_PACKAGES = ("measure_latency", "foresight.target", "human_evidence", "trace", "tracking.evaluation")
+READ_BY_PACKAGES = (
+    "measure_latency", "foresight.target", "human_evidence", "trace", "tracking.evaluation", "tracking.models",
+)  # fmt: skip
 # Components of ragauge that run a model by torch or ONNX Runtime, by group.
 _WITH_BACKEND = {"embedder": "SentenceTransformerEmbedder", "reranker": "CrossEncoderReranker"}
 
@@ -49,6 +51,7 @@ class Tracking:
     experiment: str | None = None
     note: str | None = None
     evaluation: bool = False
+    models: bool = False
 
 
 @dataclass

@@ -51,11 +51,12 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
             spec = {key: value for key, value in spec.items() if key not in _OF_ESTIMATES[group]}
         if group in _NETWORKS and track.is_model_uri(spec.get("model")):
             spec = {**spec, "folder": str(track.model_folder(uri, spec["model"], f"{group}.model"))}
-        found[group] = _built(group, spec, budget)
+        found[group] = _built(group, track.with_prompts(spec, uri, group), budget)
     listed: Any = OmegaConf.to_container(cfg.answers, resolve=True, throw_on_missing=True)
     for name, spec in listed.items():
         if track.is_model_uri(spec.get("model")) and "folder" in spec:
             spec["folder"] = str(track.model_folder(uri, spec["model"], f"answers.{name}.model"))
+        listed[name] = track.with_prompts(spec, uri, f"answers.{name}")
     answers = {name: _built(f"answers.{name}", spec, budget) for name, spec in listed.items()}
     if found["llm"].kind == "none":  # known without the dataset; what else is lacking is told later
         answers = {name: one for name, one in answers.items() if not offered(one, AnswerMeasureOffers).optional}

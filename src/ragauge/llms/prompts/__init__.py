@@ -11,11 +11,23 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import Self
 
 from ragauge.contract.errors import ConfigError
 
 _MARK = "mark"
 _DIGITS = 8  # of a mark, hexadecimal
+
+
+class NamedPrompt(str):
+    """The text of a prompt that errors call by its `name`, such as a URI; never the name of a file."""
+
+    def __new__(cls, text: str, name: str) -> Self:
+        made = super().__new__(cls, text)
+        made.name = name
+        return made
+
+    name: str
 
 
 def load_prompt(
@@ -46,14 +58,15 @@ def load_prompt(
     if not template.is_valid() or not set(placeholders) <= found <= {*placeholders, *optional, _MARK}:
         needed = ", ".join(f"${name}" for name in placeholders)
         also = "".join(f", may hold ${name}" for name in (*optional, _MARK))
-        raise ConfigError(f"{key}={prompt or shipped!r}: must hold {needed}{also} and no other $placeholder")
+        named = prompt.name if isinstance(prompt, NamedPrompt) else repr(prompt or shipped)
+        raise ConfigError(f"{key}={named}: must hold {needed}{also} and no other $placeholder")
     return text.strip()
 
 
 def _names_a_file(prompt: str) -> bool:
     """Whether a prompt is the name of a file: no prompt is a single word without a placeholder."""
-    if prompt.endswith(".txt"):
-        return True
+    if isinstance(prompt, NamedPrompt) or prompt.endswith(".txt"):
+        return not isinstance(prompt, NamedPrompt)
     return len(prompt.split()) == 1 and "$" not in prompt and ("/" in prompt or Path(prompt).is_file())
 
 

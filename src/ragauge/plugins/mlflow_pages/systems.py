@@ -1,0 +1,147 @@
+"""`tracking.models=true`: every system is a model of MLflow, which its metrics of all budgets and sweeps stand on."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock
+
+from ragauge.contract.comparable import digests
+from ragauge.contract.finding import Found, Founds, JobFinding
+from ragauge.contract.groups import ANSWERS, GROUPS
+from ragauge.contract.jobs import Job
+from ragauge.contract.metric_names import in_group
+from ragauge.contract.redact import redact_config
+from ragauge.findings.cost import per_topic
+from ragauge.plugins.mlflow_pages.prompts import LINKED, Version, as_tag, linked_prompts
+from ragauge.plugins.mlflow_pages.topics import evaluation_metrics
+from ragauge.store import canonical_json
+from ragauge.track import absolute_uri, flatten, local_database, param_text, tracking_uri
+from ragauge.track._connection import at, pages, quiet, reachable
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+_TAG = "ragauge.system"  # on a model: the digest of the system
+_PREDICTOR = "ragauge.predictor"  # the model id of the predictor that was fitted last on its topics
+_WRITES = 0.2  # seconds after which a server shows what another job wrote before
+_UNTOLD = ("component", "version", "digest", "sha256", "code")  # of an identity: no setting of the user
+
+
+class Systems(JobFinding):
+    """A model of MLflow for the system that a job measures, with the prompts and the metrics of it.
+
+    A system is the job's components, but for the dataset: neither its budget nor its seed tells it from another.
+    """
+
+    name = "mlflow_systems"
+
+    def compute(self, job: Job, found: Founds) -> Found | None:
+        """Writes into MLflow; the value is the id of the model, which is in the job's record, too."""
+        if not job.cfg.tracking.models:
+            return None
+        of, record = job.pipeline.components, job.record
+        uri = absolute_uri(tracking_uri(job.cfg.tracking.uri))
+        with quiet(), at(uri) as client, reachable(uri):
+            run = client.get_run(record["run_id"])
+            prompts = linked_prompts(client, job.cfg, of, run.info.experiment_id)
+            parts = {group: getattr(of, group) for group in GROUPS if group != "dataset"}
+            parts |= {f"{ANSWERS}.{name}": measure for name, measure in of.answers.items()}
+            identities = {name: job.pipeline.identity_of(part) for name, part in parts.items()}
+            params = _params(identities, record["choices"], prompts)
+            lock = job.pipeline.store.root / "systems.lock"
+            model_id = model_of(client, run, _name(record), digest_of(identities), params, lock)
+            values = evaluation_metrics(found["estimates"].metrics, job) | per_topic(job.pipeline, job.question_stages)
+            log_metrics(client, run, model_id, values, job.n_tokens)
+            _link(client, run, model_id, prompts)
+        return Found(model_id, record={"model": model_id})
+
+
+def digest_of(identities: Mapping[str, Mapping[str, Any]]) -> str:
+    """The digest of a system, from the identities of its components by name."""
+    return hashlib.sha256(canonical_json(digests(identities)).encode()).hexdigest()
+
+
+def model_of(client: MlflowClient, run: Run, name: str, digest: str, params: Mapping[str, str], lock: Path) -> str:
+    """The id of the system's model in the run's experiment, which is made where there is none.
+
+    Jobs with one store wait for one another at the file `lock`. Of several models that others made at the same time the
+    oldest counts, and a job that made another one deletes that.
+    """
+    query = f"tags.`{_TAG}` = '{digest}'"
+    search = partial(client.search_logged_models, [run.info.experiment_id], query)
+    made = None
+    with FileLock(lock):
+        if not list(pages(search)):
+            given = (run.info.experiment_id, name, run.info.run_id, {_TAG: digest}, dict(params), "system")
+            made = client.create_logged_model(*given).model_id
+            client.finalize_logged_model(made, "READY")
+            if local_database(client.tracking_uri) is None:
+                time.sleep(_WRITES)
+        oldest = min(pages(search), key=lambda one: (one.creation_timestamp, one.model_id)).model_id
+    if made not in (None, oldest):
+        client.delete_logged_model(made)
+    return str(oldest)
+
+
+def log_metrics(client: MlflowClient, run: Run, model_id: str, values: Mapping[str, float], n_tokens: int) -> None:
+    """Logs values on the model by way of the run, which has them already, with the run's dataset at the budget.
+
+    MLflow's page shows one value of a metric for a model and dataset: without the budget in the dataset's name it would
+    be that of any budget.
+    """
+    from mlflow.entities import Metric
+
+    inputs = run.inputs.dataset_inputs if run.inputs is not None else []
+    dataset = {}
+    if inputs:
+        of = inputs[0].dataset
+        dataset = {"dataset_name": f"{of.name}, N={n_tokens}", "dataset_digest": of.digest}
+    now = int(time.time() * 1000)
+    metrics = [
+        Metric(in_group(name), float(value), now, 0, model_id, run_id=run.info.run_id, **dataset)
+        for name, value in values.items()
+        if value == value
+    ]
+    client.log_batch(run.info.run_id, metrics=metrics)
+
+
+def _link(client: MlflowClient, run: Run, model_id: str, prompts: Mapping[str, Version]) -> None:
+    """Sets the tags that link run and model with the prompts, and the model with the run's predictor."""
+    tags = {LINKED: as_tag(prompts)} if prompts else {}
+    if tags:
+        client.set_tag(run.info.run_id, LINKED, tags[LINKED])
+    if run.outputs is not None and run.outputs.model_outputs:
+        tags[_PREDICTOR] = run.outputs.model_outputs[-1].model_id
+    if tags:
+        client.set_logged_model_tags(model_id, tags)
+
+
+def _name(record: Mapping[str, Any]) -> str:
+    """The name of the job without its budget, in characters that a model's name may have."""
+    parts = [part for part in record["name"].split(" · ") if not part.startswith("N=")]
+    return re.sub(r"[/:.%\"']", "-", " · ".join(parts))
+
+
+def _params(
+    identities: Mapping[str, Mapping[str, Any]], choices: Mapping[str, str], prompts: Mapping[str, Version]
+) -> dict[str, str]:
+    """The settings of a system as MLflow's params: the option of each config group and what can change its output.
+
+    A prompt is its URI.
+    """
+    settings = {
+        key: {name: value for name, value in found.items() if name not in _UNTOLD and not name.startswith("prompt")}
+        for key, found in identities.items()
+    }
+    uris = {key: f"prompts:/{name}/{version}" for key, (name, version) in prompts.items()}
+    chosen = {group: option for group, option in choices.items() if group in identities}
+    flat = flatten(settings) | chosen | uris
+    return {key: param_text(value) for key, value in redact_config(flat).items()}
