@@ -66,14 +66,16 @@ $(error ROOM=$(ROOM) is none of $(ROOMS))
 endif
 TESTS   = $(if $(ROOM),$(sort tests/$(ROOM) $(shell grep -rlE "ragauge(\.| import )$(ROOM)\b" tests --include="test_*.py")))
 
-# Tests run in as many processes as there are cores; further threads in each would only wait for one another.
+# Tests run in one process more than there are cores, four at most: many wait for a server, a time-out or a lock.
+# Further threads in each would only wait for one another.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
 test test-slow: export OMP_NUM_THREADS = 1
 
 test: lint
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m "not slow" $(if $(ROOM),$(TESTS),$(OTHERS))
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(if $(ROOM),$(TESTS),$(OTHERS))
 
 test-slow: setup
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -m slow
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow
 
 lint: setup
 	$(BIN)/ruff check .

@@ -100,7 +100,7 @@ def test_a_name_that_is_neither_attribute_nor_derived_is_refused_with_those_that
         sliced("domain")
     assert str(caught.value) == (
         "slices: the topics of this dataset have no 'domain'; there are type, hops; derived: "
-        "lexical_overlap, rarity, evidence_documents"
+        "lexical_overlap, rarity, evidence_documents, language"
     )
 
 

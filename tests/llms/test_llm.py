@@ -52,6 +52,22 @@ def fake(*replies: str, **fields: Any) -> ChatLLM:
     return ChatLLM(chat={"_target_": FAKE, "responses": list(replies)}, **{"concurrency": 1, **fields})
 
 
+def test_the_language_is_part_of_the_model_and_of_each_request(store: Store) -> None:
+    asked = "Question: Wer baute den Turm?"
+    plain, german, auto = fake("a"), fake("b", language="de"), fake("c", language="auto")
+    assert "language" not in identity.identity(plain)
+    assert [identity.identity(llm)["language"] for llm in (german, auto)] == ["german", "auto"]
+    texts = [llm.ask([asked], store, "answers")[0].text for llm in (plain, german, auto)]
+    assert texts[:2] == ["a", "b"]
+    # auto finds German in this question: the same request, which the ledger pays for once but for the model's replies.
+    assert german.known([asked], store)[0] is not None
+    assert german.needs_of([asked], store)["prompt_tokens"][0] > plain.needs_of([asked], store)["prompt_tokens"][0]
+    english = "Question: Who built the tower?"
+    assert auto.needs_of([english], store)["prompt_tokens"][0] == plain.needs_of([english], store)["prompt_tokens"][0]
+    with pytest.raises(ConfigError, match="language='klingon': allowed are arabic"):
+        fake("a", language="klingon")
+
+
 # --- asking -------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ import pytest
 from ragauge.answering.judges import parse_scores, parse_verdict
 from ragauge.contract.errors import ConfigError
 from ragauge.llms import prompts
-from ragauge.llms.prompts import fill, load_prompt
+from ragauge.llms.prompts import fill, in_language, load_prompt
 from ragauge.retrieval.queries import parse_queries
 from ragauge.texts.citation_marks import statements_of
 
@@ -151,3 +151,37 @@ def test_a_prompt_of_ones_own_is_sent_as_it_stands() -> None:
         r"<(material-\w+)>Who\?</\1>",
         fill(load_prompt("<$mark>$question</$mark>", "x.txt", ("question",)), question="Who?"),
     )
+
+
+JUDGED = {"reference": "1807", "evidence": "- 1807", "answer": "1807"}
+
+
+@pytest.mark.parametrize(
+    ("question", "language", "named"),
+    [
+        ("Who built the tower?", "english", None),
+        ("Wer baute den Turm?", "english", None),  # what is not set is not named
+        ("Wer baute den Turm?", "german", "German"),
+        ("1807?", "german", "German"),
+        ("Wer baute den Turm?", "auto", "German"),
+        ("谁建造了这座塔？", "auto", "Chinese"),
+        ("Who built the tower?", "auto", None),
+        ("1807?", "auto", None),
+    ],
+)
+def test_a_prompt_names_the_language_that_is_set_or_of_its_question(
+    question: str, language: str, named: str | None
+) -> None:
+    text = load_prompt(None, "judge_single.txt", ("question", *JUDGED))
+    filled = fill(text, question=question, **JUDGED)
+    sent = in_language(filled, language)
+    assert sent.endswith(filled)
+    assert sent.startswith(f"The material below is in {named}. ") if named else sent == filled
+
+
+def test_a_prompt_without_a_question_has_the_language_of_its_material() -> None:
+    document = "Der Turm wurde im Jahr 1807 gebaut."
+    framed = "Write a question.\n\n<$mark>\n$document\n</$mark>"
+    assert in_language(fill(framed, document=document), "auto").startswith("The material below is in German. ")
+    own = "Question: $question\nDocuments: $documents"  # without a frame, as of a user
+    assert in_language(fill(own, question="Wer baute den Turm?", documents="The tower."), "auto").count("German") == 3

@@ -313,7 +313,7 @@ def test_stitched_ends_are_those_of_the_joined_text(
     assert_ends_are_those_of_the_joined_text(tokenizer, topics)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(chunks=st.lists(st.text(st.characters(codec="utf-8"), max_size=12), min_size=1, max_size=6, unique=True))
 def test_stitching_holds_for_any_text(tokenizers_by_name: dict[str, HuggingFaceTokenizer], chunks: list[str]) -> None:
     for tokenizer in tokenizers_by_name.values():

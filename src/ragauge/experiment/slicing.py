@@ -24,7 +24,7 @@ from ragauge.estimate.slicing import (
     slice_labels,
     text_of,
 )
-from ragauge.measures.questions import DERIVED, EVIDENCE_DOCUMENTS, LEXICAL_OVERLAP, RARITY
+from ragauge.measures.questions import DERIVED, EVIDENCE_DOCUMENTS, LANGUAGE, LEXICAL_OVERLAP, RARITY
 
 log = logging.getLogger(__name__)
 
@@ -119,11 +119,11 @@ def slices_of_topics(
         elif name == UNANSWERABLE:
             labels = marked.map({True: UNANSWERABLE, False: ANSWERABLE}).astype("str")
         else:
-            values = derived()[name].round(_DECIMALS)
+            values = derived().round(_DECIMALS)[name]
             if values.isna().all():
                 raise ConfigError(
                     f"slices: {name} is known of no topic: {LEXICAL_OVERLAP} takes evidence texts, "
-                    f"{RARITY} documents, {EVIDENCE_DOCUMENTS} evidence"
+                    f"{RARITY} documents, {EVIDENCE_DOCUMENTS} evidence, {LANGUAGE} sentences in one that is known"
                 )
             labels = slice_labels(values, by)
         _check_weights(name, labels, weights.get(name))

@@ -19,6 +19,7 @@ from ragauge.llms.calls import Batch
 from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.clients import run_batch
 from ragauge.llms.ledger import Ledger, open_ledger
+from ragauge.llms.prompts import in_language
 from ragauge.llms.replies import as_repeated, can_be_read, form_in, known_replies, shown
 from ragauge.llms.served import served_identity
 from ragauge.llms.settings import BATCH, CONNECTION_KEYS, NOW, ChatSettings, key_to_send, submitter
@@ -43,7 +44,8 @@ class ChatLLM(ChatSettings):
 
     def identity(self) -> dict[str, Any]:
         """Everything that can change the component's output; here the model alone."""
-        return {**named(self), "chat": self.chat_identity(), **({"repeat": self._repeat} if self._repeat else {})}
+        found = {**named(self), "chat": self.chat_identity(), **({"repeat": self._repeat} if self._repeat else {})}
+        return found if self.language == "english" else {**found, "language": self.language}
 
     def repeated(self, number: int) -> Self:
         """The model for another reply to the same requests: by the seed `chat.seed` + number, or else a salt."""
@@ -88,6 +90,7 @@ class ChatLLM(ChatSettings):
         and costs 0. Raises ConfigError where every call would fail (key, model, address), GateError before
         `max_cost_usd` is exceeded, MissingError after `give_up_after` failures in a row.
         """
+        prompts = [in_language(prompt, self.language) for prompt in prompts]
         served = self.served(store) if prompts else {}
         if isinstance(store, FreshWorkplace):
             salt += store.salt
@@ -147,6 +150,7 @@ class ChatLLM(ChatSettings):
         readers: Sequence[Reader] = (),
     ) -> list[Reply | None]:
         """The replies that `ask` would give without a call: those of the ledger, None where it would ask."""
+        prompts = [in_language(prompt, self.language) for prompt in prompts]
         served = self.served(store) if prompts else {}
         keys = [_digest(self._request(prompt, salt, options, served)) for prompt in prompts]
         found = known_replies(self._ledger(store), list(dict.fromkeys(keys)), _by_key(keys, readers))
@@ -171,6 +175,7 @@ class ChatLLM(ChatSettings):
         """
         import pandas as pd
 
+        prompts = [in_language(prompt, self.language) for prompt in prompts]
         served = self.served(store) if prompts else {}
         keys = [_digest(self._request(prompt, salt, options, served)) for prompt in prompts]
         known = known_replies(self._ledger(store), list(dict.fromkeys(keys)), _by_key(keys, readers))

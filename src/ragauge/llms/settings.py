@@ -13,13 +13,14 @@ from typing import Any
 
 from ragauge.contract.checks import require_choice, require_flag, require_number
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.identity import runtime
+from ragauge.contract.identity import later, runtime
 from ragauge.contract.loading import loaded, locate, points_of
 from ragauge.contract.redact import redact, remember, secret_in
 from ragauge.llms.chat_use import PROCESS
 from ragauge.llms.clients import guard
 from ragauge.llms.replies import Received
 from ragauge.store import canonical_json
+from ragauge.texts.languages import AUTO, CODES, named_language
 
 # Keys of a chat model's config that say how it is reached, not what it answers.
 CONNECTION_KEYS = frozenset(
@@ -67,6 +68,8 @@ class ChatSettings:
     submit: now, call by call, or batch, all calls of a stage as one batch of the provider (docs/batches.md).
     submit_wait: whether the job waits for its batch, or ends (WaitingError) and is run again.
     submit_poll: seconds between two looks at a batch.   submit_price_factor: price of a batch over that of a call now.
+    language: that of the material, which every prompt then names; auto is that of each prompt's own material. English
+        is not named.
     ledger: file or postgresql:// URL; null for RAGAUGE_LEDGER, and without it ledger.db in the store.
     """
 
@@ -87,6 +90,7 @@ class ChatSettings:
     submit_wait: bool = runtime(True)
     submit_poll: float = runtime(30.0)
     submit_price_factor: float = runtime(0.5)
+    language: str = later("english")
     ledger: str | None = runtime(None)
 
     def __post_init__(self) -> None:
@@ -101,6 +105,7 @@ class ChatSettings:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise ConfigError(f"{name}: {value!r} is not an integer of at least {least}")
+        object.__setattr__(self, "language", named_language("language", self.language, (*CODES.values(), AUTO)))
         require_flag("submit_wait", self.submit_wait)
         require_number("submit_poll", self.submit_poll, 0, above=True)
         require_number("submit_price_factor", self.submit_price_factor, 0)

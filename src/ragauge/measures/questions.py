@@ -1,4 +1,4 @@
-"""Properties of a question before anything is retrieved: its overlap with its evidence, the rarity of its words.
+"""Properties of a question before anything is retrieved: its overlap with its evidence, its words, its language.
 
 A question's words are its distinct words without function words (English ones; a question of nothing else
 keeps them all).
@@ -11,11 +11,13 @@ import math
 import pandas as pd
 
 from ragauge.contract.frames import Batches, batches_of
+from ragauge.texts.languages import language_of
 from ragauge.texts.words import FUNCTION_WORDS, words
 
 LEXICAL_OVERLAP, RARITY, EVIDENCE_DOCUMENTS = "lexical_overlap", "rarity", "evidence_documents"
+LANGUAGE = "language"
 _MANY = 5  # documents that count alike with more: few numbers are slices of their own
-DERIVED = (LEXICAL_OVERLAP, RARITY, EVIDENCE_DOCUMENTS)
+DERIVED = (LEXICAL_OVERLAP, RARITY, EVIDENCE_DOCUMENTS, LANGUAGE)
 
 
 def content_words(question: str) -> set[str]:
@@ -49,6 +51,11 @@ def evidence_documents(topics: pd.DataFrame, evidence: pd.DataFrame) -> pd.Serie
     document = "d" + parts["docno"].where(parts["docno"].notna(), other=None)
     number = document.fillna("t" + parts["text"]).groupby(parts["qid"]).nunique()
     return topics["qid"].map(number.clip(upper=_MANY)).astype("float64")
+
+
+def languages(topics: pd.DataFrame) -> pd.Series:
+    """str [topics]: the language of each question by its name (german), missing where it is not recognised."""
+    return topics["query"].map(language_of).astype("str")
 
 
 def rarity(topics: pd.DataFrame, docs: pd.DataFrame | Batches) -> pd.Series:

@@ -85,7 +85,7 @@ def test_every_draft_is_struck_by_what_is_wrong_with_it(hash_embedder) -> None:
     assert outcome(result) == {
         "synthesis_drafts": 16, "synthesis_accepted": 10, "synthesis_accepted_one_hop": 10,
         "synthesis_rejected_failed": 0, "synthesis_rejected_unreadable": 1,
-        "synthesis_rejected_no_sentence": 0, "synthesis_rejected_evidence": 1,
+        "synthesis_rejected_no_sentence": 0, "synthesis_rejected_language": 0, "synthesis_rejected_evidence": 1,
         "synthesis_rejected_duplicate": 1, "synthesis_rejected_round_trip": 0,
         "synthesis_rejected_follows": 2, "synthesis_rejected_answerable": 0,
         "synthesis_rejected_closed_book": 1,

@@ -20,6 +20,7 @@ from ragauge.contract.families import FAMILIES, PRIMARY
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.redact import redact_tree, secret_in
 from ragauge.experiment.setup.packages import PackageSearchPath
+from ragauge.texts.languages import AUTO, CODES, named_language
 
 if TYPE_CHECKING:
     from ragauge.estimate.slicing import SliceBy
@@ -130,6 +131,7 @@ class Config:
     recorded: RecordedSystem = field(default_factory=RecordedSystem)
     service: Any = None
     race: Raced = field(default_factory=Raced)
+    language: str = "english"
     n_tokens: int = 1000
     n_grid: list[int] = field(default_factory=list)
     measures: list[str] = field(default_factory=lambda: list(RANKINGS))
@@ -218,6 +220,7 @@ def check_values(cfg: Any) -> None:
     if cfg.estimate.spline and "ir_score" not in cfg.estimate.features:
         raise ConfigError("estimate.spline=true bends ir_score, which is not in estimate.features")
     check_rankings(list(cfg.measures))
+    named_language("language", cfg.language, (*CODES.values(), AUTO))
     require_number("zones.alpha", cfg.zones.alpha, 0.001, 0.5)
     require_number("zones.confidence", cfg.zones.confidence, 0.5, 0.9999)
     require_choice("report.family", cfg.report.family, FAMILIES)

@@ -37,9 +37,11 @@ from ragauge.measures.evidence_trail import in_corpus, joined
 from ragauge.measures.floor import is_corrected, raw
 from ragauge.measures.questions import (
     EVIDENCE_DOCUMENTS,
+    LANGUAGE,
     LEXICAL_OVERLAP,
     RARITY,
     evidence_documents,
+    languages,
     lexical_overlap,
     rarity,
 )
@@ -254,6 +256,8 @@ class Derive(Stage):
             found[RARITY] = rarity(topics, reads.rows("docs"))
         if EVIDENCE_DOCUMENTS in self.budget.derived:
             found[EVIDENCE_DOCUMENTS] = evidence_documents(topics, reads["evidence"])
+        if LANGUAGE in self.budget.derived:
+            found[LANGUAGE] = languages(topics)
         return {"derived": found}
 
 

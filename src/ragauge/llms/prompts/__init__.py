@@ -7,6 +7,7 @@ value can end its frame.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -14,9 +15,18 @@ from string import Template
 from typing import Self
 
 from ragauge.contract.errors import ConfigError
+from ragauge.texts.languages import AUTO, language_of
 
 _MARK = "mark"
 _DIGITS = 8  # of a mark, hexadecimal
+_FRAMED = re.compile(rf"<(material-[0-9a-f]{{{_DIGITS}}})>(.*?)</\1>", re.DOTALL)
+_QUESTION = re.compile(r"^Question\b[^\n:]*:\s*(?:<material-\w+>\s*)?(.+?)(?:</material-\w+>)?$", re.MULTILINE)
+_NAMED = """\
+The material below is in $language. Write all text of your own in $language: questions, answers, claims, facts, \
+reasons. Read answers as a speaker of $language does. Keys, labels and fixed words of the reply stay exactly as they \
+are given below.
+
+"""
 
 
 class NamedPrompt(str):
@@ -76,6 +86,19 @@ def fill(prompt: str, **values: str) -> str:
     `$mark` becomes a word such as material-3fa2c18b, the same for the same values and in none of them.
     """
     return Template(prompt).substitute(values, **{_MARK: _mark_of(values)})
+
+
+def in_language(prompt: str, language: str) -> str:
+    """The prompt behind a paragraph that names the language of its material; the prompt as it is for English.
+
+    auto: that of the prompt's question, else of all that stands within its marks. Where neither is recognised the
+    prompt stays as it is.
+    """
+    if language == AUTO:
+        asked = _QUESTION.search(prompt)
+        material = " ".join(text for _, text in _FRAMED.findall(prompt))
+        language = (asked and language_of(asked[1])) or language_of(material) or "english"
+    return prompt if language == "english" else _NAMED.replace("$language", language.capitalize()) + prompt
 
 
 def _mark_of(values: Mapping[str, str]) -> str:

@@ -13,14 +13,31 @@ from ragauge.llms.json_replies import OK, json_of, quoted
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.tokens import normalised
 from ragauge.plugins.synthesis.asking import CLOSED_BOOK, PROMPTS, Asker
-from ragauge.plugins.synthesis.drafts import FAILED, NOT_APPLICABLE, NOT_ASKED, PASSED, UNREADABLE, Draft
+from ragauge.plugins.synthesis.drafts import FAILED, LANGUAGE, NOT_APPLICABLE, NOT_ASKED, PASSED, UNREADABLE, Draft
 from ragauge.plugins.synthesis.settings import Filters
+from ragauge.texts.languages import AUTO, language_of
 
 # Frame [qid, query] in, the chunks found out: [qid, docno (the document's), rank (from 0), text].
 Search = Callable[[pd.DataFrame], pd.DataFrame]
 PASSAGES = 3  # of the retriever, in which what is to be unanswerable is looked for
 _PASSAGE_CHARS = 2000
+_WORDS_WITH_A_LANGUAGE = 6  # of an answer, at least: a shorter one may be a name from anywhere
 _UNKNOWN = ("unknown", "i dont know", "do not know", "not known")
+
+
+def language(drafts: Sequence[Draft], wanted: str) -> None:
+    """Rejects drafts whose question, or answer of some words, is in another language than is wanted.
+
+    wanted: a language; auto: that of the draft's documents; english: none is looked at. A text whose language is not
+    recognised passes.
+    """
+    for draft in drafts if wanted != "english" else ():
+        assert draft.written is not None
+        own = language_of(" ".join(draft.shown)) if wanted == AUTO else wanted
+        answer = draft.written.answer or ""
+        texts = [draft.question, *([answer] if len(answer.split()) >= _WORDS_WITH_A_LANGUAGE else [])]
+        if any(found not in (own, None) for found in map(language_of, texts)) and own is not None:
+            draft.reject(LANGUAGE)
 
 
 def round_trip(drafts: Sequence[Draft], search: Search | None, filters: Filters) -> dict[str, list[str]]:

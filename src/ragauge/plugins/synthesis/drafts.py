@@ -12,13 +12,13 @@ from ragauge.plugins.synthesis.units import Unit
 from ragauge.texts.quotes import find_sentence
 
 PASSED, FAILED_FILTER, NOT_ASKED, NOT_APPLICABLE = "passed", "rejected", "not asked", "not applicable"
-UNREADABLE, FAILED, NO_SENTENCE = "unreadable", "failed", "no_sentence"
+UNREADABLE, FAILED, NO_SENTENCE, LANGUAGE = "unreadable", "failed", "no_sentence", "language"
 # What a draft can be rejected by, in the order in which it is looked at: `failed` is a request without a
 # reply, `unreadable` a reply that is not the JSON that was asked for, `no_sentence` a document without a
-# further sentence that rules can make a question of.
+# further sentence that rules can make a question of, `language` a question in another one than its documents.
 REASONS = (
     FAILED, UNREADABLE, NO_SENTENCE,
-    "evidence", "duplicate", "round_trip", "follows", "answerable", "closed_book",
+    LANGUAGE, "evidence", "duplicate", "round_trip", "follows", "answerable", "closed_book",
 )  # fmt: skip
 
 

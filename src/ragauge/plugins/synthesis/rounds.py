@@ -126,6 +126,7 @@ class Synthesis:
         def alive() -> list[Draft]:
             return [draft for draft in drafts if draft.rejected_by is None]
 
+        checks.language(alive(), self.settings.language)
         self._locate(alive())
         known.check(alive())
         passages = checks.round_trip(alive(), self.search, self.settings.filters)

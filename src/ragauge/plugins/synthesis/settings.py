@@ -14,6 +14,7 @@ from ragauge.contract.checks import (
     require_text,
 )
 from ragauge.contract.errors import ConfigError
+from ragauge.texts.languages import AUTO, CODES, named_language
 
 ONE_HOP, TWO_HOP, COMPARISON, UNANSWERABLE = KINDS = ("one_hop", "two_hop", "comparison", "unanswerable")
 WRITERS = ("llm", "cloze")
@@ -50,6 +51,7 @@ class Settings:
     shares: those of the kinds; a kind that is missing or None is not written. All: the usual ones.
     max_drafts: drafts at most; None is twice `n_questions`.   stratify: `auto`, or the criterion that divides
         documents.   max_chars: characters of a document that the writer sees.
+    language: that in which questions are to be; auto: that of their documents. English: they are taken in any.
     """
 
     n_questions: int = 100
@@ -59,6 +61,7 @@ class Settings:
     stratify: str = "auto"
     max_chars: int = 6000
     seed: int = 0
+    language: str = "english"
     filters: Filters = field(default_factory=Filters)
 
     def __post_init__(self) -> None:
@@ -67,6 +70,8 @@ class Settings:
         require_count("max_chars", self.max_chars, 200, most=_MOST)
         require_count("max_drafts", self.max_drafts, self.n_questions, null="twice n_questions")
         require_text("stratify", self.stratify, "auto, folder, length, none, a column")
+        name = named_language("language", self.language, (*CODES.values(), AUTO))
+        object.__setattr__(self, "language", name)
         object.__setattr__(self, "shares", self._checked_shares())
 
     @property

@@ -127,7 +127,7 @@ def _settings(cfg: DictConfig) -> Settings:
     from ragauge.plugins.synthesis.settings import Filters, Settings
 
     plain: Any = OmegaConf.to_container(cfg, resolve=True)
-    own = ("n_questions", "writer", "shares", "max_drafts", "stratify", "max_chars", "seed")
+    own = ("n_questions", "writer", "shares", "max_drafts", "stratify", "max_chars", "seed", "language")
     return Settings(**{name: plain[name] for name in own}, filters=Filters(**plain["filters"]))
 
 
