@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import beta
 
 from ragauge.contract.errors import DataError
 from ragauge.estimate import (
@@ -19,7 +20,7 @@ from ragauge.estimate import (
     ppi_shares,
 )
 from ragauge.estimate._powered import _lambdas, _Stratum, powered_means
-from ragauge.estimate.ppi import SHARES
+from ragauge.estimate.ppi import SHARES, share_limits
 
 PROBABILITIES = [f"p{c}" for c in range(1, 6)]
 
@@ -209,6 +210,12 @@ def test_strata_by_hand():
     logit = math.log(estimate / (1 - estimate))
     assert row["lo"] == pytest.approx(1 / (1 + math.exp(-(logit - reach))))
     assert row["hi"] == pytest.approx(1 / (1 + math.exp(-(logit + reach))))
+
+
+def test_a_share_without_variance_has_the_exact_limits_of_its_draws():
+    lo, hi = share_limits(np.array([0.5, 0.5]), np.array([0.0, 0.01]), 10, 9, 0.95)
+    assert (lo[0], hi[0]) == pytest.approx((beta.ppf(0.025, 5, 6), beta.ppf(0.975, 6, 5)))
+    assert lo[0] < lo[1] < 0.5 < hi[1] < hi[0]
 
 
 def test_about_these_topics_the_variance_is_that_of_drawing_among_them():

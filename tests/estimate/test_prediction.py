@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.metric_names import without_groups
 from ragauge.estimate import fit_predictor
 from ragauge.estimate.portable import portable, read_portable
-from ragauge.estimate.prediction import check_settings, predict, settings_of
+from ragauge.estimate.prediction import _outside_share, check_settings, predict, settings_of
 
 TRAINED = settings_of({"class": "Substring"}, {"class": "Words"}, [1000, 100, 100])
 FRAME = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": ["a", "b", "c"], "ir_score": [0.0, 0.5, 1.0]})
@@ -87,6 +88,12 @@ def test_topics_outside_of_what_the_model_was_fitted_on_are_told(caplog: pytest.
     caplog.clear()
     assert predict(model, FRAME[1:2]).metrics["predicted_outside_share"] == 0
     assert not caplog.text
+
+
+def test_a_topic_outside_of_one_feature_s_range_is_outside() -> None:
+    model = SimpleNamespace(feature_range_={"ir_score": (0.2, 0.8), "length": (1, 9)})
+    rows = pd.DataFrame({"qid": list("abc"), "ir_score": [0.5, 0.9, 0.5], "length": [5, 5, 10]})
+    assert _outside_share(model, rows) == {"predicted_outside_share": 2 / 3}
 
 
 def test_a_model_that_does_not_say_its_scores_has_no_share_outside() -> None:

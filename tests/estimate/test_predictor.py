@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ragauge.contract.errors import DataError
 from ragauge.estimate import cross_validate, fit_predictor, reliability_curve
+from ragauge.estimate._scoring import CalibrationLine
 
 PROBABILITIES = ["p1", "p2", "p3", "p4", "p5"]
 MEASURES = {"log_loss", "brier", "log_loss_base", "brier_base", "auc_correct", "auc_lack", "ece"}
@@ -297,6 +298,17 @@ def test_slope_and_intercept_agree_with_statsmodels():
     assert e["calibration_slope"].value == pytest.approx(slope, abs=1e-6)
     assert e["calibration_intercept"].value == pytest.approx(intercept, abs=1e-6)
     assert e["calibration_slope"].lo < slope < e["calibration_slope"].hi
+
+
+def test_a_fold_of_one_outcome_says_nothing_of_the_slope():
+    p, folds = np.array([0.2, 0.6, 0.4, 0.8, 0.3, 0.7]), np.array([0, 0, 0, 0, 1, 1])
+    happened = np.array([False, True, True, False, True, True])
+
+    def slope(n: int) -> float:
+        line = CalibrationLine(p[:n], happened[:n], np.arange(n), n, np.ones(n), folds[:n])
+        return float(line(np.ones((1, n)))[0, 0])
+
+    assert slope(6) == pytest.approx(slope(4))
 
 
 def test_separated_classes_have_no_slope():

@@ -12,7 +12,7 @@ from scipy.stats import t
 from ragauge.estimate import bounded_mean, compare_pairs, leaderboard, ppi_shares, share_estimates
 from ragauge.estimate.intervals import Estimate, paired_share_interval
 from ragauge.estimate.pairs import sign_flip_p
-from ragauge.estimate.prompts import by_prompt, p_of_sample
+from ragauge.estimate.prompts import by_prompt, limits, p_of_sample
 from ragauge.estimate.summary import quality
 
 # Right answers of ten topics by three prompts: 6, 7 and 5.
@@ -44,6 +44,10 @@ def test_a_sample_of_prompts_adds_t_of_two_degrees_of_freedom_on_either_side() -
     assert sample.hi == pytest.approx(min(fixed.value + math.hypot(fixed.hi - fixed.value, reach), 1))
     board = leaderboard(outcomes("sample", retriever="a")).iloc[0]
     assert (board["correct_share_lo"], board["correct_share_hi"]) == (sample.lo, sample.hi)
+
+
+def test_an_interval_over_prompts_stays_within_0_and_1() -> None:
+    assert limits(np.array([0.9, 0.8, 0.97]), np.array([0.8, 1.0]), 0.95) == (0.0, 1.0)
 
 
 def test_prompts_that_agree_cost_no_width() -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtri
 
 from ragauge.contract.answer_measures import NOT_SAMPLED
 from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.estimate.board import leaderboard
+from ragauge.estimate.intervals import wilson_interval
 from ragauge.estimate.pairs import compare_pairs
-from ragauge.estimate.sampled_means import answered, predicted, sampled_difference, sampled_mean
+from ragauge.estimate.sampled_means import _within_0_and_1, answered, predicted, sampled_difference, sampled_mean
 
 F1 = AnswerMeasureInfo("f1", "F1", unit="ratio")
 
@@ -41,6 +43,12 @@ def test_without_a_score_that_says_anything_the_mean_is_that_of_the_answered() -
     found = sampled_mean(frame, F1)
     assert found is not None
     assert found.value == pytest.approx(frame["f1"].mean(), abs=1e-9)
+
+
+def test_limits_within_0_and_1_count_a_quarter_of_a_topic_at_either_end() -> None:
+    wider = 0.0025 + 0.25 * (0.5**2 + 0.5**2) / 100**2
+    found = _within_0_and_1(0.5, 0.0025, 100, -float(ndtri(0.025)), 0.95)
+    assert found == pytest.approx(wilson_interval(0.5, 0.25 / wider))
 
 
 def test_a_topic_is_not_predicted_from_its_own_value() -> None:
