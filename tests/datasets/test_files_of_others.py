@@ -30,10 +30,13 @@ def test_semicolons_between_columns_are_named_and_not_a_missing_column(tmp_path:
         csv(tmp_path, separator=";;")
 
 
-def test_semicolons_in_a_file_of_labels_are_named(tmp_path: Path) -> None:
-    (tmp_path / "labels.csv").write_text("qid;label\n1;5\n")
-    with pytest.raises(DataError, match=r"labels\.csv: its columns are separated by ';'"):
-        read_human_labels(tmp_path / "labels.csv")
+def test_a_spreadsheet_may_save_labels_with_its_own_separator_and_decimal_comma(tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text('qid;probability;label\n1;0,25;5\n"a;b";1;\n')
+    found = read_human_labels(tmp_path / "labels.csv")
+    assert found["qid"].tolist() == ["1", "a;b"]
+    assert found["probability"].tolist() == [0.25, 1]
+    (tmp_path / "labels.csv").write_text("qid\tlabel\n1\t5\n")
+    assert read_human_labels(tmp_path / "labels.csv")["label"].tolist() == [5]
 
 
 def test_latin_1_is_named_by_its_byte_and_read_when_it_is_asked_for(tmp_path: Path) -> None:

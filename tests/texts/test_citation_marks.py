@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragauge.texts.citation_marks import statements_of, without_marks
+from ragauge.texts.citation_marks import given_sentences, statements_of, without_marks
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,10 @@ def test_any_text_can_be_read(text: str) -> None:
     found = statements_of(text)
     assert all(one.text in without_marks(text) or "[" in one.text for one in found)
     assert len(without_marks(text)) <= len(text)
+
+
+def test_sentences_that_an_answer_gives_stay_as_they_are() -> None:
+    text = "One. Two [sic]\u2028[3][1][3]\n\nthree\u2028\n\n\u2028[2]"
+    assert given_sentences(text) == [("One. Two [sic]", (3, 1, 3)), ("three", ()), ("", (2,))]
+    assert statements_of(text) == [("One. Two [sic]", (3, 1)), ("three", ())]
+    assert given_sentences("One [1].") is given_sentences("") is None

@@ -58,6 +58,10 @@ class RecordedAnswers:
         """The answers of the file that come `number` after these, by its key `sample`."""
         return replace(self, answer_number=self.answer_number + number)
 
+    def rows(self, file: Path) -> list[Recorded]:
+        """The rows of the file that are the system's; a subclass reads files of another format."""
+        return recordings.read_rows(file, self.system, "llm.system")
+
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `answers`; status ok or missing, all rows cached and without calls.
 
@@ -67,7 +71,7 @@ class RecordedAnswers:
         if contexts.empty:
             return answer_frame(contexts, [])
         file = self.files()["answers"]
-        rows = recordings.read_rows(file, self.system, "llm.system")
+        rows = self.rows(file)
         if not any("answer" in row.values for row in rows):
             raise DataError(f"{file}: no row has an answer; its key is one of {', '.join(_KEYS)}")
         given = [(row.qid, _Given.of(row)) for row in rows]

@@ -47,7 +47,6 @@ SCHEMAS: Mapping[str, Schema] = {
     "topics": Schema(
         ("qid",),
         {"qid": "str", "query": "str", "answer": "str?"},
-        # history: the earlier turns of a conversation, question and answer in turn ("" where there is none).
         {"answers": "list", "unanswerable": "bool", "wrong_answers": "list", "history": "list"},
     ),
     # text is missing where qrels alone are known; relevance is 1 where the column is not there.

@@ -15,7 +15,6 @@ from ragauge.contract.families import Families
 from ragauge.contract.frames import Batches
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.protocols import AnswerMeasureInfo
-from ragauge.contract.topics import CONVERSATION
 
 _SETTINGS = ("seed", "bootstrap", "estimate", "report")  # of the pooled estimates
 
@@ -136,8 +135,6 @@ class Jobs:
         if "topic_cluster" not in self.outcomes:
             return "topics"
         name = self.records[0].get("cluster")
-        if name is None and CONVERSATION in self.outcomes:
-            return "conversations"
         return "documents" if name == "document" else f"clusters of topics{f' ({name})' if name else ''}"
 
     @property

@@ -13,7 +13,6 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import DRAWN_WITH, JUDGE_CLASSES, LABEL_OF
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.topics import QUESTIONS, labelled_as
-from ragauge.datasets._files import check_separator
 
 # Columns of the file that say which answer was labelled; those that are there must fit a row.
 _WHICH = ("n_tokens", *GROUPS)
@@ -49,7 +48,7 @@ def read_human_labels(path: Path) -> pd.DataFrame:
         elif column in QUESTIONS:
             require_cells(path, frame, column, cells.isin(("0", "1", "")), "1, 0 or empty")
         elif column == "probability":
-            numbers = pd.to_numeric(cells, errors="coerce")
+            numbers = pd.to_numeric(cells.str.replace(",", "."), errors="coerce")
             require_cells(path, frame, column, numbers.gt(0) & numbers.le(1), "above 0 and at most 1")
             frame[column] = numbers
         elif column not in TO_READ:
@@ -121,13 +120,16 @@ def _of_the_answers(labels: pd.DataFrame, outcomes: pd.DataFrame, path: Path) ->
 
 
 def read_texts(file: Path) -> pd.DataFrame:
-    """The table of a CSV file; every cell is a text, an empty one "". DataError where it is no such file."""
+    """The table of a CSV file; every cell is a text, an empty one "". DataError where it is no such file.
+
+    Spreadsheets of some languages write semicolons: cells end at what the first line has most of `,`, `;` and tabs.
+    """
     try:
-        table = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+        with file.open(encoding="utf-8-sig") as stream:
+            separator = max(",;\t", key=stream.readline().count)
+        return pd.read_csv(file, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     except ValueError as error:  # UTF-8 and CSV alike
         raise DataError(f"{file}: no CSV file in UTF-8: {error}") from None
-    check_separator(file, list(table.columns))
-    return table
 
 
 def require_columns(

@@ -12,6 +12,7 @@ from ragauge.texts.words import has_words
 # At most three digits: [1999] is a year.
 _MARK = re.compile(r"\[\s*\d{1,3}(?:\s*[,;–-]\s*\d{1,3})*\s*\]")
 _NUMBERS = re.compile(r"(\d+)(?:\s*[–-]\s*(\d+))?")
+_GIVEN = re.compile(r"(.*?)\u2028((?:\[\d+\])*)(?:\n\n|\Z)", re.DOTALL)
 
 
 class Statement(NamedTuple):
@@ -30,8 +31,10 @@ def statements_of(text: str) -> list[Statement]:
     """The sentences of a text that hold words, in order, each with the numbers that are cited in it.
 
     A mark belongs to the sentence that it stands in, or directly behind ("It is so. [1] More."); before the
-    first sentence, to that.
+    first sentence, to that. Where U+2028 ends each sentence (`given_sentences`), there are no others.
     """
+    if (given := given_sentences(text)) is not None:
+        return [one._replace(cited=tuple(dict.fromkeys(one.cited))) for one in given if has_words(one.text)]
     plain, marks = _parted(text)
     spans = [(start, end) for start, end in sentence_spans(plain) if has_words(plain[start:end])]
     cited: list[dict[int, None]] = [{} for _ in spans]
@@ -42,6 +45,20 @@ def statements_of(text: str) -> list[Statement]:
         if spans:
             cited[max(0, bisect_right(starts, before) - 1)].update(dict.fromkeys(numbers))
     return [Statement(plain[start:end], tuple(numbers)) for (start, end), numbers in zip(spans, cited, strict=True)]
+
+
+def given_sentences(text: str) -> list[Statement] | None:
+    """The sentences of a text in which U+2028 and marks such as [1][3] stand behind each, an empty line between two.
+
+    None of any other text. Their numbers are as they are given.
+    """
+    found, at = [], 0
+    while match := _GIVEN.match(text, at):
+        found.append(Statement(match[1], tuple(_numbers(match[2]))))
+        at = match.end()
+        if at == len(text):
+            return found
+    return None
 
 
 def _parted(text: str) -> tuple[str, list[tuple[int, list[int]]]]:

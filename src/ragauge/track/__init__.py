@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ragauge.track._runs import Run, Tracker, flatten, log_found, param_text
     from ragauge.track._server import serve
     from ragauge.track.models import is_model_uri, load_predictor, model_folder, save_predictor
-    from ragauge.track.prompts import with_prompts
 
 __all__ = [
     "CLASS",
@@ -49,7 +48,6 @@ __all__ = [
     "save_predictor",
     "serve",
     "tracking_uri",
-    "with_prompts",
 ]
 
 __getattr__ = lazily(__name__)

@@ -272,3 +272,48 @@ def test_an_element_of_a_packed_file_is_no_longer_than_a_document_may_be(
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 12_000_000
+
+
+SEGMENTS = [
+    {"docid": "d_1#0_5", "title": "T", "segment": "Anna came. She built", "start_char": 0, "end_char": 20},
+    {"docid": "d_1#1_6", "title": "T", "segment": "She built a tower.", "start_char": 11, "end_char": 29},
+    {"docid": "d_1#2_7", "title": "T", "segment": "The end.", "start_char": 40, "end_char": 48},
+    {"docid": "d_2#0_8", "title": "", "segment": "The Mur rises."},
+    {"docid": "d_2#1_9", "title": "", "segment": "It flows."},
+]
+
+
+def trec_rag(folder: Path, **fields: Any) -> Trec:
+    docs = "".join(json.dumps(row) + "\n" for row in SEGMENTS)
+    narratives = '{"id": 1, "title": "Who built the tower, and why?"}\n{"id": "2", "title": "The Mur"}\n'
+    qrels = "1 0 d_1#0_5 1\n1 0 d_1#1_6 3\n1 0 d_2#0_8 0\n2 0 d_2#1_9 2\n"
+    return write(folder, docs, narratives, qrels, **fields)
+
+
+def test_segments_and_narratives_of_trec_rag_are_read_as_they_are(tmp_path: Path) -> None:
+    loaded = trec_rag(tmp_path).load()
+    assert as_frame(loaded.docs)["docno"].tolist() == [row["docid"] for row in SEGMENTS]
+    assert as_frame(loaded.docs)["text"].iloc[0] == "T Anna came. She built"
+    assert loaded.topics["query"].tolist() == ["Who built the tower, and why?", "The Mur"]
+    assert loaded.evidence["docno"].tolist() == ["d_1#0_5", "d_1#1_6", "d_2#1_9"]
+
+
+def test_segments_are_joined_to_documents(tmp_path: Path) -> None:
+    loaded = trec_rag(tmp_path, join_segments=True, title_in_text=False).load()
+    assert as_frame(loaded.docs).values.tolist() == [
+        ["d_1", "T", "Anna came. She built a tower. The end."],
+        ["d_2", "", "The Mur rises. It flows."],
+    ]
+    qrels = qrels_of(loaded.evidence)
+    assert qrels.values.tolist() == [["1", "d_1", 3], ["2", "d_2", 2]]
+
+
+def test_without_judgements_all_topics_are_read_and_documents_may_be_missing(tmp_path: Path) -> None:
+    source = trec_rag(tmp_path)
+    alone = Trec(topics=source.topics)
+    assert list(alone.files()) == ["topics"]
+    assert alone.load().topics["qid"].tolist() == ["1", "2"]
+    assert alone.load().evidence.empty
+    assert len(as_frame(Trec(docs=source.docs, topics=source.topics, limit=1).load().topics)) == 1
+    with pytest.raises(ConfigError, match=r"dataset\.docs is not set"):
+        Trec(topics=source.topics, qrels=source.qrels).load()

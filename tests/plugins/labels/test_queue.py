@@ -12,15 +12,26 @@ from mlflow.genai import review_queues
 
 from ragauge.contract.errors import DataError
 from ragauge.plugins.labels.queue import in_queue
-from ragauge.track import answer_digest, connect
+from ragauge.track import answer_digest, connect, labels_of_people
+from servers import mlflow_server
 
 pytestmark = pytest.mark.slow
 
 
-def test_answers_go_into_a_queue_and_their_labels_come_back(tmp_path: Path) -> None:
-    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+def test_answers_go_into_a_queue_of_a_database_and_their_labels_come_back(tmp_path: Path) -> None:
+    check_queue(f"sqlite:///{tmp_path / 'mlflow.db'}", tmp_path)
+
+
+def test_answers_go_into_a_queue_of_a_server_and_their_labels_come_back(tmp_path: Path) -> None:
+    with mlflow_server(f"sqlite:///{tmp_path / 'm.db'}", tmp_path / "artifacts", tmp_path / "log") as url:
+        check_queue(url, None)
+    mlflow.set_tracking_uri(None)  # type: ignore[arg-type]
+
+
+def check_queue(uri: str, folder: Path | None) -> None:
+    """Fills a queue at the address, labels its items, and reads the labels back; a server has a place for artifacts."""
     client = connect(uri)
-    experiment = client.create_experiment("towers", artifact_location=str(tmp_path / "artifacts"))
+    experiment = client.create_experiment("towers", artifact_location=None if folder is None else str(folder / "a"))
     mlflow.set_tracking_uri(uri)
     mlflow.set_experiment(experiment_id=experiment)
     for qid, answer in (("q1", "324 m"), ("q2", "1889"), ("q3", "iron")):
@@ -39,5 +50,10 @@ def test_answers_go_into_a_queue_and_their_labels_come_back(tmp_path: Path) -> N
     more = pd.concat([table, pd.DataFrame({"qid": ["q3"], "answer": ["iron"]})], ignore_index=True)
     assert in_queue(more, "November", uri, "towers")["label"].tolist() == [5, 5, pd.NA]
     assert len(review_queues.list_review_queue_items(queue.queue_id)) == 3
+    # What human_labels=mlflow reads: of two people the latest counts.
+    second = AssessmentSource(source_type="HUMAN", source_id="bob")
+    mlflow.log_feedback(trace_id=items[0].item_id, name="label", value="wrong", source=second)
+    read = labels_of_people(uri, "towers").set_index("trace_id")["label"]
+    assert [read[item.item_id] for item in items] == [4, 5]
     with pytest.raises(DataError, match=r"1 of 2 answers have no trace in 'towers' \(the first: qid 'q1'\)"):
         in_queue(table.assign(answer=["1889", "330 m"]), "November", uri, "towers")

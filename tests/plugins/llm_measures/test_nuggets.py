@@ -250,3 +250,27 @@ def test_nuggets_are_read_from_json_that_is_printed_over_several_lines(tmp_path:
     file = tmp_path / "topics.jsonl"
     file.write_text(FORMS[form]([{"qid": qid, "nuggets": nuggets} for qid in ("q1", "q2")]), encoding="utf-8")
     assert list(read_nuggets(file)) == ["q1", "q2"][: 1 if form == "one object" else 2]
+
+
+def assigned(**change: Any) -> str:
+    kinds = [("Anna built it", "vital", "support"), ("it is of stone", "okay", "partial_support")]
+    nuggets = [{"text": text, "importance": kind, "assignment": said} for text, kind, said in kinds]
+    return json.dumps({"qid": "q1", "answer_text": "Anna  built it.", "nuggets": nuggets, **change}) + "\n"
+
+
+def test_assignments_of_a_file_are_scored_without_a_model(tools: Tools, tmp_path: Path) -> None:
+    file = tmp_path / "assignments.jsonl"
+    file.write_text(assigned())
+    measure = NuggetRecall(assignments=file)
+    assert (measure.uses, measure.needs, measure.files()) == (frozenset(), {"answers"}, {"assignments": file})
+    found = values(measure.measure(TOPICS, EVIDENCE, TOPICS, answers(("q1", "Anna built it."), ("q2", "Linz")), tools))
+    scores = {name: found["q1", f"nuggets_{name}"][0] for name in NAMES}
+    assert scores == {"strict_vital": 1, "strict_all": 1 / 2, "vital": 1, "all": 3 / 4, "weighted": 1.25 / 1.5}
+    assert {found["q2", f"nuggets_{name}"] for name in NAMES} == {(None, "no nuggets")}
+    with pytest.raises(DataError, match=r"the assignments of qid 'q1' are of another answer: 'Anna  built it\.'"):
+        measure.measure(TOPICS, EVIDENCE, TOPICS, answers(("q1", "Anna did not.")), tools)
+    file.write_text(assigned(nuggets=[{"text": "x", "importance": "vital", "assignment": "yes"}]))
+    with pytest.raises(DataError, match=r"line 1: nugget 1 has the assignment 'yes': allowed are support, partial"):
+        measure.measure(TOPICS, EVIDENCE, TOPICS, answers(("q1", "Anna built it.")), tools)
+    with pytest.raises(ConfigError, match=r"answers\.nuggets\.assignments=gone: there is no such file"):
+        NuggetRecall(assignments="gone").files()

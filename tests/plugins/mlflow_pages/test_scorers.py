@@ -13,7 +13,7 @@ import ragauge
 from chat_server import ChatServer
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.plugins.mlflow_pages import scorers
-from ragauge.plugins.mlflow_pages.scorers import sample_of
+from ragauge.plugins.mlflow_pages.scorers import evidence_in, sample_of
 
 PASSAGES = ["Faust is a play by Goethe.", "Goethe lived in Weimar."]
 ROWS = [
@@ -88,6 +88,41 @@ def test_a_row_says_what_it_lacks() -> None:
     assert exact(**{**row, "outputs": None}) == []
     with pytest.raises(DataError, match="the row has no question"):
         sample_of({}, "x", None, None)
+
+
+@pytest.mark.slow
+def test_evidence_of_annotated_topics_stands_for_that_of_rows_without_any(tmp_path: Path) -> None:
+    topics = tmp_path / "annotated.jsonl"
+    row = given(ROWS[0])
+    texts = [{"docno": "d1", "text": text} for text in ROWS[0]["reference_contexts"]]
+    known = [
+        {"qid": "1", "query": ROWS[0]["question"], "evidence": [*texts, {"docno": "d2", "relevance": 2}]},
+        {"qid": "2", "query": "What is not there?", "evidence": []},
+    ]
+    topics.write_text("".join(json.dumps(topic) + "\n" for topic in known), encoding="utf-8")
+    [score] = scorers("ir_score", evidence=topics)
+    [own] = score(**row)
+    [made] = score(**{**row, "expectations": None})
+    assert (made.value, made.rationale) == (own.value, own.rationale)
+    assert score(**{**row, "inputs": "What is not there?", "expectations": None}) == []
+    with pytest.raises(DataError, match="nor has the file of evidence its question 'Who else\\?'"):
+        score(**{**row, "inputs": "Who else?", "expectations": None})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"query": "Who?", "evidence": [{"text": 3}]}', "line 1: 'text' is not a string: 3"),
+        ('{"qid": "1"}', "line 1: key 'query' is missing; the row has 'qid'"),
+    ],
+)
+def test_a_line_of_evidence_that_is_no_topic_is_named(tmp_path: Path, text: str, said: str) -> None:
+    topics = tmp_path / "annotated.jsonl"
+    topics.write_text(text + "\n", encoding="utf-8")
+    with pytest.raises(DataError, match=said):
+        evidence_in(topics)
+    with pytest.raises(ConfigError, match=r"scorers\(evidence='none.jsonl'\): there is no such file"):
+        evidence_in("none.jsonl")
 
 
 def test_expectations_of_the_row_come_before_others_and_facts_stand_for_a_reference() -> None:

@@ -17,9 +17,9 @@ from omegaconf import OmegaConf
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.identity import identity
 from ragauge.plugins.mlflow_pages.prompts import braces, linked_prompts
+from ragauge.plugins.mlflow_pages.registry import dollars, with_prompts
 from ragauge.plugins.mlflow_pages.systems import _link, _params, digest_of, log_metrics, model_of
-from ragauge.track import Tracker, with_prompts
-from ragauge.track.prompts import dollars
+from ragauge.track import Tracker
 from servers import mlflow_server
 
 

@@ -30,6 +30,11 @@ def test_the_score_decides_and_ties_go_by_docno(tmp_path: Path) -> None:
     ]
 
 
+def test_comments_such_as_those_of_ir_metadata_are_passed_over(tmp_path: Path) -> None:
+    text = "# ir_metadata.start\n# tag: me\n# ir_metadata.end\nq1 Q0 b%p0 1 2.0 me\nq2 Q0 c%p0 1 1.0 me\n"
+    assert ranked(tmp_path, text) == [("q1", "b%p0", 0), ("q2", "c%p0", 0)]
+
+
 def test_a_document_stands_for_its_chunks_in_order(tmp_path: Path) -> None:
     text = "q1 Q0 b 1 3 me\nq1 Q0 a%p1 2 2 me\nq1 Q0 a 3 1 me\nq2 Q0 c 1 1 me\n"
     found = [("q1", "b%p0", 0), ("q1", "a%p1", 1), ("q1", "a%p0", 2), ("q2", "c%p0", 0)]

@@ -13,7 +13,7 @@ from ragauge.contract import answer_measures as shown
 from ragauge.contract.checks import require, require_choice
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.groups import ENGINE, FEATURES, GROUPS
-from ragauge.contract.loading import build
+from ragauge.contract.loading import build, loaded, points_of
 from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.contract.protocols import ReadsFiles
 from ragauge.estimate.prompts import CHOICES, SAMPLE
@@ -51,16 +51,25 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
             spec = {key: value for key, value in spec.items() if key not in _OF_ESTIMATES[group]}
         if group in _NETWORKS and track.is_model_uri(spec.get("model")):
             spec = {**spec, "folder": str(track.model_folder(uri, spec["model"], f"{group}.model"))}
-        found[group] = _built(group, track.with_prompts(spec, uri, group), budget)
+        found[group] = _built(group, with_prompts(spec, uri, group), budget)
     listed: Any = OmegaConf.to_container(cfg.answers, resolve=True, throw_on_missing=True)
     for name, spec in listed.items():
         if track.is_model_uri(spec.get("model")) and "folder" in spec:
             spec["folder"] = str(track.model_folder(uri, spec["model"], f"answers.{name}.model"))
-        listed[name] = track.with_prompts(spec, uri, f"answers.{name}")
-    answers = {name: _built(f"answers.{name}", spec, budget) for name, spec in listed.items()}
+    answers = {
+        name: _built(f"answers.{name}", with_prompts(spec, uri, f"answers.{name}"), budget)
+        for name, spec in listed.items()
+    }
     if found["llm"].kind == "none":  # known without the dataset; what else is lacking is told later
         answers = {name: one for name, one in answers.items() if not offered(one, AnswerMeasureOffers).optional}
     return Components(**found, answers=answers)
+
+
+def with_prompts(spec: dict[str, Any], uri: str, key: str) -> dict[str, Any]:
+    """The spec with the texts of the prompts that it names by URI, which a plug-in reads from MLflow at `uri`."""
+    for point in points_of("ragauge.prompts") if "'prompts:/" in str(spec) else ():
+        spec = loaded(point)(spec, uri, key)
+    return spec
 
 
 def _built(key: str, spec: Mapping[str, Any], budget: str | None) -> Any:

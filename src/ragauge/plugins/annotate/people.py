@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.datasets.labels import read_texts, require_columns
 from ragauge.plugins.annotate.grading import GRADES
 from ragauge.plugins.annotate.records import SEPARATOR
 from ragauge.texts.quotes import find_sentence
@@ -52,20 +51,11 @@ def read_sheet(path: str | Path) -> Sheet:
     file = Path(path).expanduser()
     if not file.is_file():
         raise ConfigError(f"human_evidence={path}: there is no such file")
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: not UTF-8 ({error.reason}); save it as CSV UTF-8") from None
-    first = text.partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)  # spreadsheets of some languages write semicolons
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-    if missing := [name for name in _NEEDED if name not in (reader.fieldnames or ())]:
-        raise DataError(
-            f"{file}: column {missing[0]!r} is missing; it has {', '.join(reader.fieldnames or ()) or 'none'}"
-        )
+    table = read_texts(file)
+    require_columns(file, table, _NEEDED, None, f"it has {', '.join(map(str, table))}")
     rows: dict[str, list[Row]] = {}
     unfinished: set[str] = set()
-    for number, cells in enumerate(reader, start=1):
+    for number, cells in enumerate(table.to_dict("records"), start=1):
         qid, docno, given = (str(cells[name] or "").strip() for name in ("qid", "docno", "grade"))
         if not qid and not given:
             continue

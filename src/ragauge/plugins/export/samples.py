@@ -45,8 +45,8 @@ def samples(folder: Path) -> Iterator[dict[str, Any]]:
         ) from None
     if "entries" not in record:
         raise DataError(f"{folder}: its job retrieved nothing, so there are no samples")
-    topics, evidence = _stored(record, "dataset", "topics"), _stored(record, "dataset", "evidence")
-    layouts, prefixes = (_stored(record, "context", frame) for frame in ("layouts", "prefixes"))
+    topics, evidence = stored(record, "dataset", "topics"), stored(record, "dataset", "evidence")
+    layouts, prefixes = (stored(record, "context", frame) for frame in ("layouts", "prefixes"))
     contexts = contexts_at(layouts, prefixes, record["n_tokens"]).merge(
         prefixes.loc[prefixes["n_tokens"] == record["n_tokens"], ["qid", "layout"]]
     )
@@ -83,7 +83,8 @@ def _pieces(text: str, starts: Any) -> list[str]:
     return [text[start:end] for start, end in zip(starts, ends, strict=bool(len(starts)))]
 
 
-def _stored(record: Mapping[str, Any], stage: str, frame: str) -> pd.DataFrame:
+def stored(record: Mapping[str, Any], stage: str, frame: str) -> pd.DataFrame:
+    """A frame that a stage of the job left in its store; DataError where it is no longer there."""
     file = Path(record["store"]) / stage / record["entries"][stage] / f"{frame}.parquet"
     try:
         return pd.read_parquet(file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
@@ -14,6 +14,7 @@ from ragauge.datasets._files import json_rows, parse_json
 log = logging.getLogger(__name__)
 
 IMPORTANCES = ("vital", "okay")
+ASSIGNMENTS = ("support", "partial_support", "not_support")
 _SHOWN = 3  # qids in a message
 
 
@@ -24,11 +25,19 @@ class Nugget(NamedTuple):
     importance: str
 
 
-def nugget_path(path: str | Path) -> Path:
-    """The file of `answers.nuggets.path`; ConfigError if it is not there."""
+class Assigned(NamedTuple):
+    """The nuggets of a topic, whether an answer supports each, and the answer, where the file has it."""
+
+    nuggets: tuple[Nugget, ...]
+    support: tuple[str, ...]
+    answer: str | None
+
+
+def nugget_path(path: str | Path, key: str = "path") -> Path:
+    """The file of `answers.nuggets.path`, or of another key; ConfigError if it is not there."""
     file = Path(path).expanduser()
     if not file.is_file():
-        raise ConfigError(f"answers.nuggets.path={path}: there is no such file")
+        raise ConfigError(f"answers.nuggets.{key}={path}: there is no such file")
     return file
 
 
@@ -39,7 +48,32 @@ def read_nuggets(file: Path) -> dict[str, tuple[Nugget, ...]]:
     names file and line of an error: no JSON object, no qid, a nugget without a text or with another importance than
     vital and okay, a qid or a nugget of a topic that is there twice.
     """
-    found: dict[str, tuple[Nugget, ...]] = {}
+    return {qid: _nuggets(row["nuggets"]) for qid, row in _rows(file, _nuggets)}
+
+
+def read_assignments(file: Path) -> dict[str, Assigned]:
+    """The assignments of one system, as nuggetizer writes them: a nugget has `assignment`, a row `answer_text`.
+
+    DataError as in `read_nuggets`, and for another assignment than support, partial_support and not_support.
+    """
+
+    def assigned(given: Any) -> tuple[Nugget, ...]:
+        nuggets = _nuggets(given)
+        for number, one in enumerate(given, start=1):
+            if one.get("assignment") not in ASSIGNMENTS:
+                said = f"{one.get('assignment')!r:.80}: allowed are {', '.join(ASSIGNMENTS)}"
+                raise BadRow(f"nugget {number} has the assignment {said}")
+        return nuggets
+
+    return {
+        qid: Assigned(_nuggets(given), tuple(one["assignment"] for one in given), row.get("answer_text"))
+        for qid, row in _rows(file, assigned)
+        for given in [row["nuggets"]]
+    }
+
+
+def _rows(file: Path, check: Callable[[Any], object]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """qid and row of every line with nuggets that `check` lets pass."""
     places: dict[str, str] = {}
     for where, line in json_rows(file):
         try:
@@ -51,10 +85,11 @@ def read_nuggets(file: Path) -> dict[str, tuple[Nugget, ...]]:
             qid = _qid(row)
             if qid in places:
                 raise BadRow(f"qid {qid!r} stands there again, after {places[qid].rpartition(', ')[2]}")
-            found[qid], places[qid] = _nuggets(row["nuggets"]), where
+            check(row["nuggets"])
         except BadRow as bad:
             raise DataError(f"{where}: {bad}") from None
-    return found
+        places[qid] = where
+        yield qid, row
 
 
 def _qid(row: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_NUGGETS, NO_REFERENCE
 from ragauge.contract.checks import require_count
+from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.contract.topics import is_unanswerable, references
@@ -29,6 +30,7 @@ from ragauge.plugins.llm_measures.nugget_file import (
     folded,
     is_text,
     nugget_path,
+    read_assignments,
     read_nuggets,
 )
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
@@ -55,6 +57,8 @@ class NuggetRecall:
     without nuggets have no value, and those without a vital one none of the first and third.
 
     path: JSON Lines {qid, nuggets: [{text, importance}]}, such as TREC's; null: a model makes them.
+    assignments: AutoNuggetizer's file of this system, JSON Lines {qid, nuggets: [{text, importance, assignment}]}; no
+        model is asked then. An answer other than the row's `answer_text` is an error.
     max_nuggets: the most that a model may make for a topic; further ones are cut off, vital ones last.
     repeat: the number of topics that are measured once more, to show the measure's own noise. prompt_create ($question,
     $references, $evidence, $max_nuggets), prompt_assign ($question, $answer,
@@ -62,13 +66,13 @@ class NuggetRecall:
     """
 
     component: ClassVar[str] = "nuggets"
-    uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = tuple(
         AnswerMeasureInfo(f"nuggets_{name}", label, unit="share", section="Nuggets")
         for name, label in zip(NAMES, _LABELS, strict=True)
     )
 
     path: str | Path | None = runtime(None)
+    assignments: str | Path | None = runtime(None)
     max_nuggets: int = 20
     prompt_create: str | None = None
     prompt_assign: str | None = None
@@ -81,13 +85,19 @@ class NuggetRecall:
         read_prompt(self, "prompt_assign", "nuggets_in_answer.txt", ("question", "answer", "nuggets", "count"))
 
     @property
+    def uses(self) -> frozenset[str]:
+        """The chat model, unless the assignments are known."""
+        return frozenset() if self.assignments else frozenset({"chat"})
+
+    @property
     def needs(self) -> frozenset[str]:
         """References where the nuggets have to be made of them."""
-        return frozenset({"answers"} if self.path else {"answers", "references"})
+        return frozenset({"answers"} if self.path or self.assignments else {"answers", "references"})
 
     def files(self) -> Mapping[str, Path]:
-        """The file of nuggets, if there is one; ConfigError if it is not where the config says."""
-        return {"nuggets": nugget_path(self.path)} if self.path else {}
+        """The files of nuggets and of assignments that are given; ConfigError if one is not there."""
+        given = {"nuggets": ("path", self.path), "assignments": ("assignments", self.assignments)}
+        return {role: nugget_path(path, key) for role, (key, path) in given.items() if path}
 
     def check_topics(self, topics: pd.DataFrame) -> None:
         """DataError where the file of nuggets cannot be read, or has none of the topics."""
@@ -103,6 +113,8 @@ class NuggetRecall:
         tools: Tools,
     ) -> pd.DataFrame:
         """Frame `answer_values`; missing where the topic's nuggets, or those in the answer, are not known."""
+        if self.assignments:
+            return self._assigned(answers)
         queries = dict(zip(topics["qid"], topics["query"], strict=True))
         asked = answers.loc[answers["answer"].notna(), "qid"]
         known = self._nuggets(topics[topics["qid"].isin(asked)], evidence, tools)
@@ -135,6 +147,24 @@ class NuggetRecall:
             support = ("not_support",) * len(nuggets.value) if said is None else said.value or ()
             return _scored(nuggets.value, support)
 
+        return value_frame(answers, self.infos, [measured(*row) for row in rows])
+
+    def _assigned(self, answers: pd.DataFrame) -> pd.DataFrame:
+        """The values by the file of assignments."""
+        file = self.files()["assignments"]
+        given = read_assignments(file)
+
+        def measured(qid: str, answer: object) -> Measured:
+            if not isinstance(answer, str):
+                return Measured(None, NO_ANSWER)
+            if qid not in given or not given[qid].nuggets:
+                return Measured(None, NO_NUGGETS)
+            nuggets, support, text = given[qid]
+            if text is not None and folded(text) != folded(answer):
+                raise DataError(f"{file}: the assignments of qid {qid!r} are of another answer: {text!r:.80}")
+            return _scored(nuggets, support)
+
+        rows = zip(answers["qid"], answers["answer"], strict=True)
         return value_frame(answers, self.infos, [measured(*row) for row in rows])
 
     def _nuggets(self, topics: pd.DataFrame, evidence: pd.DataFrame, tools: Tools) -> dict[str, Found[Nuggets]]:
@@ -227,5 +257,6 @@ def nugget_scores(importance: Sequence[str], support: Sequence[str]) -> dict[str
     if s:
         found["strict_all"] = s.count(1.0) / len(s)
         found["all"] = sum(s) / len(s)
+    if vital or okay:
         found["weighted"] = (sum(vital) + 0.5 * sum(okay)) / (len(vital) + 0.5 * len(okay))
     return found

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ragauge.commands.conf import conf_folder, explain, quoted, search_path
 from ragauge.contract.answer_measures import besides_rankings, infos_of
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.datasets._fields import BadRow, listed_or_none, string
+from ragauge.datasets._files import json_rows, parsed
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.setup import config
 from ragauge.plugins.mlflow_pages.topics import Feedback, feedback_of, missed_parts, usage_of
@@ -32,7 +34,9 @@ _SCORE, _EVIDENCE = "ir_score", "reference_contexts"
 _CONTEXTS = ("contexts", "retrieved_contexts")  # where an app's output names its passages
 
 
-def scorers(*names: str, judge: str = "none", overrides: Sequence[str] = ()) -> list[Scorer]:
+def scorers(
+    *names: str, judge: str = "none", overrides: Sequence[str] = (), evidence: str | Path | None = None
+) -> list[Scorer]:
     """Scorers of `mlflow.genai.evaluate`, which give the values of a job with `experiment=recorded`.
 
     names: `ir_score`, `judge_class` (1 to 5), `correct`, and options of `answers`, such as `f1`. judge: the judge's
@@ -42,14 +46,19 @@ def scorers(*names: str, judge: str = "none", overrides: Sequence[str] = ()) -> 
     `contexts` of the outputs. Its truth is MLflow's expectations: `expected_response`, `expected_facts`,
     `expected_retrieved_context`. A row without evidence has no IR score. Judge calls are in the ledger, as a job's are.
 
-    Raises ConfigError for a name, option or override that is not known. An error in a row is on that row's assessment.
+    evidence: the file of topics that `ragauge annotate` wrote, or another of `dataset=jsonl`. A row without evidence of
+    its own has that of its question there.
+
+    Raises ConfigError for a name, option, override or file that is not known, DataError for a line of the file that
+    cannot be read. An error in a row is on that row's assessment.
     """
     if not names:
         raise ConfigError(f"scorers(): no name; allowed are {', '.join((_SCORE, *_OF_JUDGE))} and options of answers")
     if judge == "none" and set(_OF_JUDGE) & set(names):
         raise ConfigError(f"scorers({names[0]!r}, ...): judge_class and correct need a judge, such as judge='lexical'")
     measures = [name for name in names if name not in (_SCORE, *_OF_JUDGE)]
-    measurer = _Measurer([f"answers=[{','.join(measures)}]", f"judge={judge}", *overrides])
+    made = {} if evidence is None else evidence_in(evidence)
+    measurer = _Measurer([f"answers=[{','.join(measures)}]", f"judge={judge}", *overrides], made)
     return [_scorer(name, measurer) for name in dict.fromkeys(names)]
 
 
@@ -60,8 +69,11 @@ def _scorer(name: str, measurer: _Measurer) -> Scorer:
 
     @scorer(name=name)  # type: ignore[untyped-decorator]
     def measured(inputs: Any = None, outputs: Any = None, expectations: Any = None, trace: Any = None) -> list[Any]:
-        found = measurer.feedback(inputs, outputs, expectations, trace)
-        if name == _SCORE and _SCORE not in found and sample_of(inputs, outputs, expectations, trace).get(_EVIDENCE):
+        row = measurer.row(inputs, outputs, expectations, trace)
+        found = measurer.feedback(row)
+        if name == _SCORE and measurer.made and row["user_input"] not in measurer.made and _EVIDENCE not in row:
+            raise DataError(f"the row has no evidence, nor has the file of evidence its question {row['user_input']!r}")
+        if name == _SCORE and _SCORE not in found and row.get(_EVIDENCE):
             raise DataError("the row has no passages: no span of the type RETRIEVER, no key contexts in the outputs")
         by_llm = name in _OF_JUDGE and measurer.asks
         source = AssessmentSource("LLM_JUDGE" if by_llm else "CODE", measurer.judge if name in _OF_JUDGE else "ragauge")
@@ -77,7 +89,8 @@ def _scorer(name: str, measurer: _Measurer) -> Scorer:
 class _Measurer:
     """Measures one row after the other, each once for all scorers, by the pipeline of a job of one topic."""
 
-    def __init__(self, overrides: Sequence[str]) -> None:
+    def __init__(self, overrides: Sequence[str], made: Mapping[str, Sequence[str]]) -> None:
+        self.made = made
         self._lock = threading.Lock()
         self._found: dict[str, dict[str, Feedback]] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="ragauge-scorers-")
@@ -94,9 +107,14 @@ class _Measurer:
         """The names of the feedback of a scorer: of an answer measure that gives several, all of them."""
         return self._values.get(name, [name])
 
-    def feedback(self, inputs: Any, outputs: Any, expectations: Any, trace: Any) -> Mapping[str, Feedback]:
-        """All values of a row by name; no IR score where its passages or its evidence are not known."""
+    def row(self, inputs: Any, outputs: Any, expectations: Any, trace: Any) -> dict[str, Any]:
+        """`sample_of` these, with the evidence that was made for the question where there is no other."""
         row = sample_of(inputs, outputs, expectations, trace)
+        made = self.made.get(row["user_input"])
+        return {_EVIDENCE: made, **row} if made else row
+
+    def feedback(self, row: Mapping[str, Any]) -> Mapping[str, Feedback]:
+        """All values of a row by name; no IR score where its passages or its evidence are not known."""
         key = json.dumps(row, sort_keys=True)
         with self._lock:
             if key not in self._found:
@@ -146,6 +164,24 @@ def sample_of(inputs: Any, outputs: Any, expectations: Any, trace: Trace | None)
         "retrieved_contexts": contexts,
         **{key: truth[key] for key in ("reference", "references", "reference_contexts", "unanswerable") if truth[key]},
     }
+
+
+def evidence_in(file: str | Path) -> dict[str, list[str]]:
+    """{question: texts of its evidence} of a JSON Lines file of topics; a part without a text is left out.
+
+    ConfigError where there is no such file, DataError for a line that is no topic.
+    """
+    path, found = Path(file).expanduser(), {}
+    if not path.is_file():
+        raise ConfigError(f"scorers(evidence={str(file)!r}): there is no such file")
+    for where, line in json_rows(path):
+        try:
+            topic = parsed(line)
+            parts = [part for part in listed_or_none(topic, "evidence") if not isinstance(part, dict) or "text" in part]
+            found[string(topic, "query")] = [string(part, "text") for part in parts]
+        except BadRow as bad:
+            raise DataError(f"{where}: {bad}") from None
+    return found
 
 
 def _composed(overrides: Sequence[str]) -> DictConfig:

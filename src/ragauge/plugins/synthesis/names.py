@@ -1,18 +1,35 @@
-"""Names that a text holds, by their capitals, and which documents share a rare one."""
+"""Names that a text holds, by their capitals, and which documents share a rare one.
+
+In German, which writes every noun with a capital, a single word that stands behind an article somewhere is no name. In
+scripts without capitals what two documents share is the longest run of words, or of characters, that few others hold.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from ragauge.texts.languages import language_of
 from ragauge.texts.sentences import sentence_spans
-from ragauge.texts.words import FUNCTION_WORDS, words
+from ragauge.texts.words import FUNCTION_WORDS, MARKS, STOP_WORDS, UNSPACED, words
 
 _TOKEN = re.compile(r"[^\W_][\w'’-]*")
 _MOST_SHARED = 10  # documents that hold a name at most, for it to be rare
 _RARE_WORD = 5  # letters of a term, at least
 _PARTNERS = 20  # of a document that are remembered
+# Languages of scripts without capitals, and the characters of a piece where words have no spaces between them, or
+# particles behind them; 0: a piece is a word.
+_PIECE = {
+    "arabic": 0, "persian": 0, "urdu": 0, "hebrew": 0, "hindi": 0, "chinese": 3, "japanese": 3, "korean": 2, "thai": 5,
+}  # fmt: skip
+_SHORTEST = 3  # letters of a word that can be a piece
+_WORD = re.compile(rf"(?:[^\W_][{MARKS}]*)+")
+_RUN = re.compile(f"[{UNSPACED}]+")
+_BEHIND_ARTICLE = re.compile(
+    r"\b(?i:der|die|das|dem|den|des|(?:k?ein|dies|jed|ihr|sein)(?:e[mnrs]?)?|im|am|zum|zur|vom|beim|ins|ans) "
+    r"([A-ZÄÖÜ]\w*)"
+)
 
 
 def names(text: str) -> dict[str, tuple[int, int]]:
@@ -60,11 +77,15 @@ def shared_names(texts: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
     """{docno: [(docno of another document, a name that both hold)]}, those that share the rarest name first.
 
     Rare: held by at most _MOST_SHARED of the documents, and by at most a quarter of them.
-    Documents without a name (in scripts without capitals, say) use the rare terms of at least _RARE_WORD letters.
+    Documents without a name use the rare terms of at least _RARE_WORD letters, and those in scripts without capitals
+    the runs that they share (`_shared_runs`).
     """
+    languages = {docno: str(language_of(text)) for docno, text in texts.items()}
+    german = [texts[docno] for docno, language in languages.items() if language == "german"]
+    nouns = {noun for text in german for noun in _BEHIND_ARTICLE.findall(text)}
     holders: dict[str, list[str]] = defaultdict(list)
     for docno, text in texts.items():
-        for name in _terms(text):
+        for name in _terms(text, languages[docno], nouns):
             holders[name].append(docno)
     most = max(2, min(_MOST_SHARED, len(texts) // 4))
     rare = {name: docnos for name, docnos in holders.items() if 2 <= len(docnos) <= most}
@@ -75,6 +96,11 @@ def shared_names(texts: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
             for other in docnos:
                 if one != other and rank < best[one].get(other, (len(texts) + 1, 0, "")):
                     best[one][other] = rank
+    caseless = {docno: text for docno, text in texts.items() if languages[docno] in _PIECE}
+    for one, other, n, run in _shared_runs(caseless, languages, most):
+        rank = n, -len(run), run
+        if rank < best[one].get(other, (len(texts) + 1, 0, "")):
+            best[one][other] = rank
     return {
         docno: [(other, rank[2]) for other, rank in sorted(by.items(), key=_by_rank)[:_PARTNERS]]
         for docno, by in best.items()
@@ -85,6 +111,53 @@ def _by_rank(item: tuple[str, tuple[int, int, str]]) -> tuple[tuple[int, int, st
     return item[1], item[0]
 
 
-def _terms(text: str) -> Sequence[str]:
+def _terms(text: str, language: str, nouns: Collection[str]) -> Sequence[str]:
     found = list(names(text))
-    return found or sorted({word for word in words(text) if len(word) >= _RARE_WORD})
+    if language == "german":
+        found = [name for name in found if name not in nouns]
+    if found or language in _PIECE:
+        return found
+    return sorted({word for word in words(text) if len(word) >= _RARE_WORD})
+
+
+def _pieces(text: str, language: str) -> Iterator[list[tuple[int, int]]]:
+    """Where the pieces of a text stand, in rows of such as follow one another."""
+    if size := _PIECE[language]:
+        for run in _RUN.finditer(text):
+            yield [(i, i + size) for i in range(run.start(), run.end() - size + 1)]
+        return
+    row: list[tuple[int, int]] = []
+    for word in _WORD.finditer(text):
+        counts = len(word[0]) >= _SHORTEST and word[0] not in STOP_WORDS.get(language, ())
+        if row and (not counts or text[row[-1][1] : word.start()] != " "):
+            yield row
+            row = []
+        if counts:
+            row.append(word.span())
+    yield row
+
+
+def _shared_runs(
+    texts: Mapping[str, str], languages: Mapping[str, str], most: int
+) -> Iterator[tuple[str, str, int, str]]:
+    """(docno, another one, documents that hold it, run): the runs of rare pieces that two documents share."""
+    rows = {docno: list(_pieces(text, languages[docno])) for docno, text in texts.items()}
+    found = {docno: {texts[docno][a:b] for row in of for a, b in row} for docno, of in rows.items()}
+    count = Counter(piece for pieces in found.values() for piece in pieces)
+    holders: dict[str, set[str]] = defaultdict(set)
+    for docno, pieces in found.items():
+        for piece in pieces:
+            if 2 <= count[piece] <= most:
+                holders[piece].add(docno)
+    for docno, of in rows.items():
+        for row in of:
+            runs: dict[str, tuple[int, int, int]] = {}  # by the other document: start, end, documents
+            for start, end in [*row, (0, 0)]:
+                held = holders.get(texts[docno][start:end], set())
+                others = held - {docno}
+                for other in sorted(runs.keys() - others):
+                    first, last, n = runs.pop(other)
+                    yield docno, other, n, texts[docno][first:last]
+                for other in others:
+                    first, _, n = runs.get(other, (start, end, len(held)))
+                    runs[other] = first, end, min(n, len(held))

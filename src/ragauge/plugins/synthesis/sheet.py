@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import logging
 from collections.abc import Mapping
@@ -13,6 +11,7 @@ from typing import Any
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.visible import spreadsheet_cell, visible
+from ragauge.datasets.labels import read_texts, require_columns
 from ragauge.plugins.synthesis.records import COMMENT, DECISION, write_text
 
 log = logging.getLogger(__name__)
@@ -78,20 +77,11 @@ def _questions(file: Path) -> dict[str, dict[str, Any]]:
 
 def _decisions(file: Path, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
     """By qid the decision ("accept", "reject" or "") and the comment."""
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}: not UTF-8 ({error.reason}); save it as CSV UTF-8") from None
-    first = text.partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)  # spreadsheets of some languages write semicolons
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
-    for name in ("qid", DECISION):
-        if name not in (reader.fieldnames or ()):
-            there = ", ".join(reader.fieldnames or ()) or "none"
-            raise DataError(f"{file}: column {name!r} is missing; it has {there}")
+    table = read_texts(file)
+    require_columns(file, table, ("qid", DECISION), None, f"it has {', '.join(map(str, table))}")
     found: dict[str, tuple[str, str]] = {}
     changed = 0
-    for number, row in enumerate(reader, start=1):
+    for number, row in enumerate(table.to_dict("records"), start=1):
         qid, decision = (str(row[name] or "").strip() for name in ("qid", DECISION))
         if not qid and not decision:
             continue

@@ -94,7 +94,7 @@ class RecordedRetrieval:
         file = self.files()["run"]
         if _is_trec(file):
             return self._ranked(topics, chunks, file), NO_TEXTS
-        rows = recordings.read_rows(file, self.system, "retriever.system")
+        rows = self.rows(file)
         found = [(row, _retrieved(row)) for row in rows]
         if all(retrieved is None for _, retrieved in found):
             if not _others_retrieve(file, self.system):
@@ -105,6 +105,10 @@ class RecordedRetrieval:
         told = [(row.qid, retrieved) for row, retrieved in found if retrieved is not None]
         qids = topics["qid"].tolist()
         return self._laid_out(topics, chunks, recordings.by_topic(file, told, qids, "contexts", self.on_missing))
+
+    def rows(self, file: Path) -> list[Recorded]:
+        """The rows of the file that are the system's; a subclass reads files of another format."""
+        return recordings.read_rows(file, self.system, "retriever.system")
 
     def _ranked(self, topics: pd.DataFrame, chunks: pd.DataFrame, file: Path) -> pd.DataFrame:
         """The run of a TREC run file."""
@@ -252,7 +256,8 @@ def _hits(lines: pd.DataFrame, rows_of: Mapping[str, Sequence[int]], order: np.n
 def read_trec_run(path: Path) -> pd.DataFrame:
     """[qid, docno, score, line] of a run file; DataError names the line that is none, or a pair that repeats.
 
-    Fields are divided by white space; empty lines are passed over. Lines are counted from 1.
+    Fields are divided by white space. Empty lines are skipped, and comments (`#`), such as those of ir_metadata. Lines
+    are counted from 1.
     """
     rows: list[tuple[str, str, float, int]] = []
     try:
@@ -261,7 +266,7 @@ def read_trec_run(path: Path) -> pd.DataFrame:
         raise DataError(f"{path.name}: not UTF-8 at byte {error.start}") from None
     for number, line in enumerate(text.splitlines(), 1):
         fields = line.split()
-        if not fields:
+        if not fields or line.startswith("#"):
             continue
         if len(fields) != 6:
             raise DataError(f"{path.name}, line {number}: {len(fields)} fields; a line is: qid Q0 docno rank score tag")

@@ -8,8 +8,9 @@ import pytest
 
 from ragauge.answering.judges import ChatJudge
 from ragauge.contract.errors import ConfigError
-from ragauge.track import connect, with_prompts
-from ragauge.track.prompts import dollars
+from ragauge.experiment.stages.components import with_prompts as of_job
+from ragauge.plugins.mlflow_pages.registry import dollars, with_prompts
+from ragauge.track import connect
 
 JUDGE = "Grade {{answer}} for {{ question }} by {{reference}}: {{evidence}}"
 
@@ -30,7 +31,9 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_uri_stands_for_the_text_alone_and_in_a_list(uri: str) -> None:
     text = "Grade $answer for $question by $reference: $evidence"
     given = {"prompt": "prompts:/our-judge/1", "prompts": ["a", "prompts:/our-judge@production"], "mode": "single"}
-    assert with_prompts(given, uri, "judge") == {"prompt": text, "prompts": ["a", text], "mode": "single"}
+    read = {"prompt": text, "prompts": ["a", text], "mode": "single"}
+    assert with_prompts(given, uri, "judge") == read
+    assert of_job(given, uri, "judge") == read  # as a job's components are built
 
 
 def test_a_spec_without_uris_asks_no_server() -> None:

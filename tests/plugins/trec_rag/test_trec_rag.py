@@ -1,0 +1,215 @@
+"""TREC RAG's answers in and out, the scores of nuggets beside exact fractions, and runs with ir_metadata."""
+
+from __future__ import annotations
+
+import json
+import random
+from fractions import Fraction
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+
+from processes import run
+from ragauge.contract.errors import DataError
+from ragauge.plugins.benchmarks.trec import Trec
+from ragauge.plugins.trec_rag import command, scores, writing
+from ragauge.plugins.trec_rag.answers import RagAnswer, Sentence, marked, read_answers, sentences_of
+from ragauge.plugins.trec_rag.system import RagAnswers, RagReferences
+from ragauge.retrieval.chunkers import NoChunker
+from ragauge.retrieval.retrievers.recorded import read_trec_run
+from small_pipeline import SmallPipelines
+
+A0, A1, B0 = "msmarco_v2.1_doc_00_1#0_10", "msmarco_v2.1_doc_00_1#1_11", "msmarco_v2.1_doc_00_2#0_20"
+SEGMENTS = {A0: "Anna built the tower.", A1: "It is 75 metres high.", B0: "The Mur rises in Salzburg."}
+TOPICS = {"2024-1": "who built the tower", "2024-2": "where does the Mur rise"}
+# A sentence may hold two, or brackets, or no full stop.
+ANSWERS: list[dict[str, Any]] = [
+    {
+        "run_id": "team-é",
+        "topic_id": "2024-1",
+        "topic": TOPICS["2024-1"],
+        "references": [A1, A0],
+        "response_length": 13,
+        "answer": [
+            {"text": "Anna built it. She was from Graz [sic]", "citations": [1, 0]},
+            {"text": " it is 75 m high", "citations": []},
+        ],
+    },
+    {
+        "run_id": "team-é",
+        "topic_id": "2024-2",
+        "topic": TOPICS["2024-2"],
+        "references": [],
+        "response_length": 0,
+        "answer": [],
+    },
+]
+OF_2025 = {
+    "metadata": {"team_id": "us", "run_id": "r", "type": "automatic", "narrative_id": 7, "narrative": "Why é?"},
+    "references": [A0, B0],
+    "answer": [{"text": "Because é.", "citations": [1]}],
+}
+
+
+def lines(*rows: dict[str, Any], ascii_alone: bool = True) -> str:
+    return "".join(json.dumps(row, ensure_ascii=ascii_alone) + "\n" for row in rows)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """The files of a made track: topics, segments and a run."""
+    segments = lines(*({"docid": docno, "url": "", "title": "", "segment": text} for docno, text in SEGMENTS.items()))
+    texts = {
+        "topics.tsv": "".join(f"{qid}\t{query}\n" for qid, query in TOPICS.items()),
+        "segments.jsonl": segments,
+        "run.jsonl": lines(*ANSWERS),
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return {name: tmp_path / name for name in texts}
+
+
+@pytest.mark.parametrize("text", [lines(*ANSWERS), lines(OF_2025, ascii_alone=False)], ids=["2024", "2025"])
+def test_a_file_is_written_as_it_was_read(tmp_path: Path, text: str) -> None:
+    (tmp_path / "run.jsonl").write_text(text, encoding="utf-8")
+    found = [one for _, one in read_answers(tmp_path / "run.jsonl")]
+    assert "".join(one.line() for one in found) == text
+    assert all(sentences_of(marked(one.sentences)) == one.sentences for one in found)
+
+
+def test_citations_may_be_ids(tmp_path: Path) -> None:
+    row = {**OF_2025, "answer": [{"text": "So.", "citations": [B0, A0]}]}
+    (tmp_path / "run.jsonl").write_text(lines(row), encoding="utf-8")
+    [(_, one)] = read_answers(tmp_path / "run.jsonl")
+    assert one.sentences == (Sentence("So.", (1, 0)),)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"answer": [{"text": "So.", "citations": [2]}]}, r"cites 2: allowed are the places of 2 references, from 0"),
+        ({"answer": [{"text": "So.", "citations": [True]}]}, r"cites True: allowed are"),
+        ({"answer": [{"text": "So."}]}, r"'citations' is not a list|'citations' is missing"),
+        ({"references": [A0, A0]}, r"reference 'msmarco_v2\.1_doc_00_1#0_10' stands twice"),
+        ({"topic_id": None}, r"'topic_id' is neither a text nor a whole number"),
+        ({"run_id": 3}, r"'run_id' is not a string"),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    (tmp_path / "run.jsonl").write_text(lines(ANSWERS[1], {**ANSWERS[0], **change}), encoding="utf-8")
+    with pytest.raises(DataError, match=rf"run\.jsonl, line 2: .*({said})"):
+        list(read_answers(tmp_path / "run.jsonl"))
+
+
+def test_a_participant_is_a_recorded_system(files: dict[str, Path], tmp_path: Path) -> None:
+    small = SmallPipelines(tmp_path / "job", embedder=None)  # type: ignore[arg-type]
+    topics, segments = files["topics.tsv"], files["segments.jsonl"]
+    parts = {"retriever": RagReferences(files["run.jsonl"]), "llm": RagAnswers(files["run.jsonl"])}
+    job = small(dataset=Trec(docs=segments, topics=topics), chunker=NoChunker(), **parts, n_tokens=16)
+    run = job.frame("run")
+    assert run[["qid", "docno"]].values.tolist() == [["2024-1", f"{A1}%p0"], ["2024-1", f"{A0}%p0"]]
+    answers = job.frame("answers").set_index("qid")
+    assert answers["answer"]["2024-1"] == "Anna built it. She was from Graz [sic]  it is 75 m high"
+    assert answers["status"].to_dict() == {"2024-1": "ok", "2024-2": "missing"}
+    alone = small(dataset=Trec(topics=topics), chunker=NoChunker(), **parts)
+    assert alone.frame("run").empty
+    assert alone.frame("answers")["answer"].tolist() == job.frame("answers")["answer"].tolist()
+
+
+@pytest.mark.slow
+def test_one_command_reads_a_run_and_one_writes_it_again(files: dict[str, Path], tmp_path: Path) -> None:
+    text = " ".join(one["text"] for one in ANSWERS[0]["answer"])
+    nuggets = [
+        {"text": "Anna built it", "importance": "vital", "assignment": "support"},
+        {"text": "75 m high", "importance": "okay", "assignment": "partial_support"},
+    ]
+    assigned = {
+        "query": TOPICS["2024-1"],
+        "qid": "2024-1",
+        "answer_text": text,
+        "response_length": 13,
+        "run_id": "team-é",
+        "nuggets": nuggets,
+    }
+    (tmp_path / "assignments.jsonl").write_text(lines(assigned), encoding="utf-8")
+    given = [
+        "experiment=trec_rag", f"recorded.path={files['run.jsonl']}", f"recorded.docs={files['segments.jsonl']}",
+        f"dataset.topics={files['topics.tsv']}", "answers=[nuggets]", "max_missing_share=1", "bootstrap=0",
+        f"answers.nuggets.assignments={tmp_path / 'assignments.jsonl'}", "hydra.run.dir=out",
+    ]  # fmt: skip
+    done = run(tmp_path, *given)
+    assert done.returncode == 0, done.stderr
+    assert command.main(["export", str(tmp_path / "out"), "-o", str(tmp_path / "again")]) == 0
+    assert (tmp_path / "again/answers.jsonl").read_bytes() == files["run.jsonl"].read_bytes()
+    assert (tmp_path / "again/assignments.jsonl").read_bytes() == (tmp_path / "assignments.jsonl").read_bytes()
+    found = writing.read_ir_metadata((tmp_path / "again/run.trec").read_text(encoding="utf-8"))
+    assert found is not None
+    assert found["tag"] == "team-é"
+    assert read_trec_run(tmp_path / "again/run.trec")["docno"].tolist() == [A1, A0]
+
+
+def test_answers_of_other_systems_cite_documents_by_the_marks_in_their_text() -> None:
+    said = sentences_of("Anna built it [1][3]. It is high [2]. Nothing [9].")
+    documents = ["a", "b", "a", "c"]  # two chunks of one document
+    assert writing._cited(documents, said, 20) == (
+        ("a", "b", "c"),
+        (Sentence("Anna built it.", (0,)), Sentence("It is high.", (1,)), Sentence("Nothing.", ())),
+    )
+    references, found = writing._cited(documents, said[:1], 2)
+    assert (references, found[0].citations) == (("a",), (0,))  # of more than are allowed those that are cited
+
+
+def test_scores_are_those_of_exact_fractions(tmp_path: Path) -> None:
+    rng, weights = random.Random(0), {"support": Fraction(1), "partial_support": Fraction(1, 2), "not_support": 0}
+    rows = [
+        {
+            "qid": f"q{i}",
+            "nuggets": [
+                {"importance": rng.choice(["vital", "okay", "failed"]), "assignment": rng.choice(list(weights))}
+                for _ in range(rng.randrange(8))
+            ],
+        }
+        for i in range(60)
+    ]
+
+    def share(row: dict[str, Any], vital: bool, strict: bool) -> float:
+        own = [n for n in row["nuggets"] if not vital or n["importance"] == "vital"]
+        counted = [int(weights[n["assignment"]]) if strict else weights[n["assignment"]] for n in own]
+        return float(sum(counted, Fraction(0)) / len(own)) if own else 0.0
+
+    expected = [
+        {
+            "qid": row["qid"],
+            "strict_vital_score": share(row, True, True),
+            "strict_all_score": share(row, False, True),
+            "vital_score": share(row, True, False),
+            "all_score": share(row, False, False),
+        }
+        for row in rows
+    ]
+    names = list(expected[0])[1:]
+    total = {"qid": "all", **{name: mean(Fraction(one[name]) for one in expected) for name in names}}
+    assert scores.score_lines(rows) == [*expected, {**total, **{n: float(total[n]) for n in names}}]
+    (tmp_path / "assignments.jsonl").write_text(lines(*rows), encoding="utf-8")
+    out = tmp_path / "scores.jsonl"
+    assert command.main(["scores", str(tmp_path / "assignments.jsonl"), "-o", str(out)]) == 0
+    assert [json.loads(line) for line in out.read_text().splitlines()] == scores.score_lines(rows)
+    (tmp_path / "bad.jsonl").write_text(lines(rows[0], {"qid": "q", "nuggets": [{"importance": "vital"}]}))
+    with pytest.raises(DataError, match=r"bad\.jsonl, line 2: nugget 1 is no object with importance and an assignment"):
+        scores.write_scores(tmp_path / "bad.jsonl", out)
+
+
+def test_the_length_is_counted_as_the_track_does() -> None:
+    one = RagAnswer("q", "", "r", (), (Sentence(" two\u00a0words "), Sentence("ﬁne;x\u3000y")))
+    assert one.length == 4
+
+
+def test_ir_metadata_is_read_as_it_was_written() -> None:
+    metadata = {"tag": "é: x", "method": {"automatic": True, "retrieval": [{"name": "bm25"}]}, "data": {"n": 3}}
+    header = writing.ir_metadata(metadata)
+    assert header.startswith("# ir_metadata.start\n# tag: 'é: x'\n")
+    assert header.endswith("# ir_metadata.end\n")
+    assert writing.read_ir_metadata(header + "q Q0 d 0 1.0 x\n") == metadata
+    assert writing.read_ir_metadata("q Q0 d 0 1.0 x\n") is None
