@@ -119,6 +119,13 @@ def test_weights_that_are_pickled_are_not_read_of_a_model_of_mlflow(model: Path,
     assert not marker.exists()
 
 
+def test_a_model_of_mlflow_without_any_weights_is_refused(model: Path) -> None:
+    (model / "modules.json").unlink()
+    (model / "model.safetensors").unlink()
+    with pytest.raises(ConfigError, match="holds no weights; of a model of MLflow only"):
+        embedder(model).embed(["abc"])
+
+
 def test_a_folder_without_a_model_is_told_by_its_key(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^trainer\.model=.*: the folder holds no model\. Give the path"):
         encoder_folder("trainer.model", str(tmp_path), "")

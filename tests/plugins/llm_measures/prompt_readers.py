@@ -6,6 +6,7 @@ from typing import Any
 
 from ragauge.plugins.llm_measures import (
     answer_relevancy,
+    citation_support,
     citations,
     claims,
     context_precision,
@@ -19,6 +20,7 @@ from ragauge.plugins.llm_measures import (
 READ: dict[str, Any] = {
     f"llm_measures/{name}": read
     for name, read in {
+        "citation_levels": citation_support.read_level,
         "citation_support": citations.read_supported,
         "claims": claims._read_claims,
         "claims_in_passages": lambda text: claims._read_verdicts(text, 2, 3),

@@ -108,7 +108,7 @@ def test_the_logged_values_run_whatever_conf_says_today_and_what_differs_is_told
     assert cfg["retriever"] == {
         "_target_": "ragauge.retrieval.retrievers.BM25", "top_k": 7, "k1": 0.9, "b": 0.4,
         "stemmer": "porter2", "stopwords": "terrier", "engine": "pisa", "threads": 1,
-        "language": "english",
+        "language": "${oc.select:language,english}",  # the root key of the run
     }  # fmt: skip
     assert (cfg["n_tokens"], cfg["bootstrap"], cfg["gate"]) == (300, 1000, {"ir_score": 0.1})
     told = capsys.readouterr().err

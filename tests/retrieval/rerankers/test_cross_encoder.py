@@ -285,6 +285,11 @@ def test_a_value_out_of_range_is_one_line(given: dict[str, Any], says: str) -> N
     assert "\n" not in str(caught.value)
 
 
+def test_the_ends_of_a_range_are_allowed() -> None:
+    part = CrossEncoderReranker("m", depth=8, top_k=8, max_length=8, backend="torch")
+    assert (part.depth, part.top_k, part.max_length) == (8, 8, 8)
+
+
 def test_a_model_without_a_single_score_is_one_line(tmp_path: Path) -> None:
     three = write_cross_encoder(tmp_path / "three", num_labels=3)
     with pytest.raises(ConfigError, match=r"^reranker\.model=.*three: gives a pair 3 scores") as caught:

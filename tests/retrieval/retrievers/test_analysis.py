@@ -68,6 +68,7 @@ def test_words_without_ascii_letters_are_codes_that_no_stemmer_or_length_limit_t
         assert code.isalpha()
         assert code.endswith("q")
         assert len(code) == 15
+    assert words("北京") == ["xsfmxkvyrmfwjqq"]  # what stored indexes hold
 
 
 def test_scripts_without_spaces_are_pairs_of_characters():

@@ -1,4 +1,6 @@
 import logging
+import os
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.retrieval.retrievers import BM25
+from ragauge.retrieval.retrievers import BM25, _pisa
 
 TEXTS = {
     "paris%p0": "Paris is the capital of France.",
@@ -155,6 +157,16 @@ def test_engine_output_goes_to_the_debug_log(tmp_path, capfd, caplog):
         search(tmp_path, TEXTS, ["capital"])
     assert capfd.readouterr() == ("", "")
     assert "Number of documents: 8" in caplog.text
+
+
+def test_what_is_not_printed_yet_is_no_output_of_the_engine(capfd, monkeypatch):
+    with open(1, "w", closefd=False) as buffered:
+        monkeypatch.setattr(sys, "stdout", buffered)
+        print("before", end=" ")
+        with _pisa._quiet():
+            os.write(1, b"of the engine ")
+        print("after", end="", flush=True)
+    assert capfd.readouterr().out == "before after"
 
 
 @pytest.mark.parametrize("stemmer", ["porter2", "krovetz", "none"])

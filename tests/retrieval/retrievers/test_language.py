@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
 import pandas as pd
@@ -34,6 +35,8 @@ def test_english_is_what_it_was() -> None:
     }  # fmt: skip
     assert identity(BM25(language="german"))["language"] == "german"
     assert BM25(language="german").index_identity()["language"] == "german"
+    assert Analysis("german").identity()["snowball"] == version("snowballstemmer")
+    assert Analysis("chinese").identity()["snowball"] is None
     for text in ("Running café 北京 l'homme", "The Ones"):
         assert Analysis().query(text) == Analysis().document(text) == fold(text)
 

@@ -16,3 +16,4 @@ def test_finds_nothing(tmp_path):
     frames.check("run", run)
     assert list(tmp_path.iterdir()) == []
     assert retriever.top_k == 0
+    assert retriever.index_identity() == {"index": "none", "version": 1}
