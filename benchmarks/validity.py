@@ -54,6 +54,7 @@ MODULES = (
     "truthfulness",
     "ares",
     "clusters",
+    "conversations",
     "race",
     "additions",
     "repeats",

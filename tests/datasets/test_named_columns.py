@@ -58,7 +58,7 @@ def test_columns_of_the_config_are_named(
     ("row", "told"),
     [
         ({"user_input": " "}, r"the query is empty \(column 'user_input'\)"),
-        ({"user_input": [{"content": "?"}]}, r"'user_input' is a list of messages"),
+        ({"user_input": ["?"]}, r"'user_input' is a list that holds no messages"),
         ({"id": "a b"}, r"qid 'a b' is empty or holds white space \(column 'id'\)"),
         ({"id": ["a"]}, r"line 1: 'id' is neither a text nor a whole number"),
         ({"unanswerable": True}, r"has the reference answer 'The Aare' \(column 'reference'\)"),

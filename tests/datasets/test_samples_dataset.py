@@ -173,7 +173,8 @@ Q1 = {"qid": "q1", "query": "?"}
         ({"qid": "q 1", "query": "?"}, "qid 'q 1' is empty or holds white space"),
         ({**GOOD, "user_input": "Other?"}, "'user_input': another one than in .*line 1"),
         ({**GOOD, "reference": "Other"}, "'reference': another one than in .*line 1"),
-        ({"qid": "q1", "user_input": [{"content": "Hi", "type": "human"}]}, "samples of several turns"),
+        ({"qid": "q1", "user_input": ["Hi", "there"]}, "'user_input' is a list that holds no messages"),
+        ({**Q1, "history": ["Who?"]}, "'history' has 1 texts: each turn has two, question and answer"),
     ],
 )  # fmt: skip
 def test_a_bad_row_is_named_or_dropped(tmp_path: Path, row: Mapping[str, Any], told: str) -> None:

@@ -95,6 +95,15 @@ def test_differences_of_slices_are_shrunk_with_the_variance_of_their_intervals()
     assert found[found["measure"] == "length"]["shrunk"].isna().all()
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_difference_on_every_topic_of_a_slice_is_shrunk_as_of_that_many() -> None:
+    rows = frame(60).assign(label=pd.array([5] * 60 + [1] * 60, dtype="Int8"))
+    part = slice_differences(rows, "a", "b")
+    part = part[(part["slicing"] == "half") & (part["measure"] == "correct")]
+    assert (part["difference"] == 1).all()
+    assert part["shrunk"].between(0.9, 1).all()
+
+
 def test_tests_of_slices_are_corrected_by_measure_or_all_together() -> None:
     rows = frame(100).assign(**{"slice:half": np.tile(np.repeat(["1", "2", "3", "4"], 25), 2)})
     each = slice_differences(rows, "a", "b")

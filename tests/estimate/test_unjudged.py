@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate.prediction import foresee, foreseen_errors
+from ragauge.estimate.prediction import foresee
 
 
 def outcomes(scores, labels=None, system="a"):
@@ -40,24 +40,6 @@ def test_the_predictor_is_scikit_learn_s_logistic_regression(judged):
     table = foresee(judged, others, 0.2, 0.8, {})
     assert table["predictor"].tolist() == pytest.approx(mean[[2, 1, 0]].tolist(), abs=1e-3)
     assert table["judged"].isna().all()
-    assert foreseen_errors(table) == {}
-
-
-def test_errors_by_hand():
-    table = pd.DataFrame(
-        {
-            "system": ["b", "b", "c", "d"],
-            "share": ["right", "lack", "right", "right"],
-            "predictor": [0.5, 0.1, 0.2, 0.9],
-            "thresholds": [0.1, 0.0, 0.2, 0.9],
-            "unchanged": [0.6, 0.1, 0.6, 0.6],
-            "judged": [0.4, 0.3, 0.3, float("nan")],
-        }
-    )
-    found = foreseen_errors(table)
-    assert found["unjudged_right_mae_predictor"] == pytest.approx(0.1)
-    assert found["unjudged_right_mae_thresholds"] == pytest.approx(0.2)
-    assert found["unjudged_lack_mae_unchanged"] == pytest.approx(0.2)
 
 
 def test_a_bad_score_is_told(judged):

@@ -32,6 +32,14 @@ def test_shared_evidence_is_noticed_without_being_asked():
     assert clusters_of_topics(TOPICS, EVIDENCE.iloc[1:], None).columns.empty
 
 
+def test_without_a_choice_the_turns_of_a_conversation_are_a_cluster():
+    turns = TOPICS.assign(conversation=["x", "x", "y", None], history=[[], ["?", "!"], [], []])
+    assert clusters_of_topics(turns, EVIDENCE, None)[CLUSTER].tolist() == ["x", "x", "y", "d"]
+    assert CLUSTER not in clusters_of_topics(turns.drop(columns="history"), EVIDENCE, None)
+    assert CLUSTER not in clusters_of_topics(turns.assign(conversation="x"), EVIDENCE, None)
+    assert clusters_of_topics(turns, EVIDENCE, "document")[CLUSTER].tolist() == ["1", "1", "c", "d"]
+
+
 def test_what_is_no_cluster_is_told_in_one_line(caplog: pytest.LogCaptureFixture):
     with pytest.raises(ConfigError, match=r"cluster=usr: .* no such attribute; there are user, document"):
         clusters_of_topics(TOPICS, EVIDENCE, "usr")

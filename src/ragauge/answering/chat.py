@@ -12,6 +12,7 @@ from ragauge.answering._frame import BLANK, answer_frame, queries_of
 from ragauge.contract.checks import require_flag
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.topics import with_history
 from ragauge.contract.visible import is_blank
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.prompts import fill, load_prompt
@@ -92,7 +93,7 @@ class ChatGenerator(ChatLLM):
             fill(str(self.prompt_with_documents), documents=text, question=query)
             if text.strip()
             else fill(str(self.prompt_without_documents), question=query)
-            for query, text in zip(queries_of(topics, contexts), contexts["text"], strict=True)
+            for query, text in zip(queries_of(with_history(topics), contexts), contexts["text"], strict=True)
         ]
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:

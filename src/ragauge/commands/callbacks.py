@@ -58,11 +58,13 @@ class KeyGuard:
 
 def _takes_budget(config: DictConfig, override: str) -> bool:
     """Writes a budget wherever Hydra writes an override; False where another stands there otherwise written."""
-    old, task = f"n_tokens={config.n_tokens}", config.hydra.overrides.task
-    names = config.hydra.job.override_dirname.split(",")
-    if list(task).count(old) != 1 or names.count(old) != 1:
+    # As they stand: an interpolation of another override, which may read a key, is written back as one.
+    kept: Any = OmegaConf.to_container(config.hydra, resolve=False)
+    old, task = f"n_tokens={config.n_tokens}", kept["overrides"]["task"]
+    names = kept["job"]["override_dirname"].split(",")
+    if task.count(old) != 1 or names.count(old) != 1:
         return False
-    task[list(task).index(old)] = names[names.index(old)] = override
+    config.hydra.overrides.task[task.index(old)] = names[names.index(old)] = override
     config.n_tokens, config.hydra.job.override_dirname = int(override.partition("=")[2]), ",".join(names)
     return True
 

@@ -47,7 +47,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "topics": Schema(
         ("qid",),
         {"qid": "str", "query": "str", "answer": "str?"},
-        {"answers": "list", "unanswerable": "bool", "wrong_answers": "list"},
+        {"answers": "list", "unanswerable": "bool", "wrong_answers": "list", "history": "list"},
     ),
     # text is missing where qrels alone are known; relevance is 1 where the column is not there.
     "evidence": Schema(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from ragauge.contract.errors import DataError
@@ -24,6 +26,9 @@ def labelled_as(question: str) -> str:
     """The column of outcomes that holds what people said."""
     return f"human_{question}"
 
+
+# Of a conversation; all but the history are attributes. A standalone question can be understood without the history.
+HISTORY, CONVERSATION, TURN, STANDALONE = "history", "conversation", "turn", "standalone_question"
 
 _OF_MODEL = (*SCHEMAS["topics"].columns, *SCHEMAS["topics"].optional)
 
@@ -48,6 +53,26 @@ def attributes_of(topics: pd.DataFrame) -> list[str]:
     A value is a text or a number, and may be missing.
     """
     return [str(column) for column in topics.columns if column not in _OF_MODEL]
+
+
+def with_history(topics: pd.DataFrame) -> pd.DataFrame:
+    """The topics, each question after the earlier turns of its conversation: as chat models read it.
+
+    A question without earlier turns stays as it is.
+    """
+    if HISTORY not in topics:
+        return topics
+    asked = [
+        f"Earlier in this conversation:\n{said}\nNow: {question}" if (said := spoken(history)) else question
+        for question, history in zip(topics["query"], topics[HISTORY], strict=True)
+    ]
+    return topics.assign(query=pd.array(asked, dtype="str"))
+
+
+def spoken(history: Sequence[str]) -> str:
+    """Earlier turns as a text, a line for each question and each answer."""
+    said = zip(("User", "Assistant") * (len(history) // 2), history, strict=True)
+    return "\n".join(f"{who}: {text}" for who, text in said if text)
 
 
 def is_unanswerable(topics: pd.DataFrame) -> pd.Series:

@@ -49,11 +49,6 @@ def is_attribute(value: object) -> bool:
     return isinstance(value, (str, float, int, bool, type(None)))
 
 
-def optional_columns(row: Mapping[str, Any]) -> dict[str, str]:
-    """Those of `type` and `level` that a JSON object holds as something else than null."""
-    return {key: string(row, key) for key in ("type", "level") if row.get(key) is not None}
-
-
 def listed(row: Mapping[str, Any], key: str) -> list[Any]:
     """The list under a key of a row; BadRow where there is none."""
     values = row.get(key) if isinstance(row, Mapping) else None

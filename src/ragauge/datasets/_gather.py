@@ -22,7 +22,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import Batches
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.contract.topics import RESERVED
+from ragauge.contract.topics import HISTORY, RESERVED
 from ragauge.datasets._fields import Attribute, BadRow, is_attribute, short, valid_string
 from ragauge.datasets._files import existing_file
 
@@ -160,6 +160,7 @@ class Gatherer:
         *,
         unanswerable: bool = False,
         wrong_answers: Sequence[str] = (),
+        history: Sequence[str] = (),
     ) -> None:
         """Adds one topic; repeated evidence parts count once.
 
@@ -168,6 +169,7 @@ class Gatherer:
             (1 where it is left out, above 0). A part of a text names a document of the corpus or none.
             unanswerable: the documents do not answer the question; such a topic has no reference answer.
             wrong_answers: the answers that a document with a changed fact leads to (`ragauge.contract.changed`).
+            history: the earlier turns, question and answer in turn.
         """
         _check_identifier("qid", qid)
         if qid in self._topics:
@@ -183,10 +185,13 @@ class Gatherer:
             raise BadRow("a wrong answer is empty")
         if both := sorted(set(answers) & set(wrong_answers)):
             raise BadRow(f"{both[0]!r} is both a reference answer and a wrong one")
+        if len(history) % 2:
+            raise BadRow(f"'history' has {len(history)} texts: each turn has two, question and answer")
         parts = self._parts(evidence)
         for name, value in (attributes or {}).items():
             _check_attribute(name, value)
-        self._topics[qid] = _Topic(query, answers, attributes or {}, unanswerable, tuple(dict.fromkeys(wrong_answers)))
+        wrong = tuple(dict.fromkeys(wrong_answers))
+        self._topics[qid] = _Topic(query, answers, attributes or {}, unanswerable, wrong, tuple(history))
         self._evidence.extend((qid, number, *part) for number, part in enumerate(parts))
 
     def _parts(self, evidence: Iterable[Part]) -> list[tuple[str | None, str | None, int]]:
@@ -244,6 +249,8 @@ class Gatherer:
             frame["unanswerable"] = [topic.unanswerable for topic in topics]
         if any(topic.wrong_answers for topic in topics):
             frame["wrong_answers"] = pd.Series([list(topic.wrong_answers) for topic in topics], dtype=object)
+        if any(topic.history for topic in topics):
+            frame[HISTORY] = pd.Series([list(topic.history) for topic in topics], dtype=object)
         for name in dict.fromkeys(name for topic in topics for name in topic.attributes):
             values = [topic.attributes.get(name) for topic in topics]
             given = [value for value in values if value is not None]
@@ -281,6 +288,7 @@ class _Topic:
     attributes: Mapping[str, Attribute]
     unanswerable: bool
     wrong_answers: tuple[str, ...] = ()
+    history: tuple[str, ...] = ()
 
 
 def _shown(value: Attribute) -> str | None:

@@ -12,11 +12,12 @@ import pandas as pd
 
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.datasets._fields import flag, is_attribute, listed_or_none, string, valid_string
+from ragauge.contract.topics import HISTORY
+from ragauge.datasets._fields import flag, is_attribute, listed_or_none, string, strings, valid_string
 from ragauge.datasets._files import csv_rows, existing_file, json_rows, named_cells, parse_json
 from ragauge.datasets._gather import FileSource, Gatherer, Part
 
-_KEYS = ("qid", "query", "answer", "answers", "unanswerable", "evidence", "wrong_answers")
+_KEYS = ("qid", "query", "answer", "answers", "unanswerable", "evidence", "wrong_answers", HISTORY)
 _FLAGS = {"true": True, "false": False}  # cells of `unanswerable`
 _SAMPLE = Path(__file__).parent / "sample"
 
@@ -104,6 +105,7 @@ def add_topics(gather: Gatherer, file: Path) -> None:
                 wrong_answers=[
                     valid_string(one, "an answer in 'wrong_answers'") for one in listed_or_none(row, "wrong_answers")
                 ],
+                history=strings(row, HISTORY),
             )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -70,7 +71,7 @@ class SamplesDataset(FileSource):
                 own = {name: sample.extra[name] for name in attributes if name in sample.extra}
                 gather.add_topic(
                     qid, sample.question, sample.references, sample.evidence, own,
-                    unanswerable=sample.unanswerable,
+                    unanswerable=sample.unanswerable, history=sample.history,
                 )  # fmt: skip
         return gather.dataset(files.get("docs"), files["samples"])
 
@@ -86,13 +87,13 @@ class _Sample:
     unanswerable: bool
     extra: Mapping[str, Any]
     columns: Mapping[str, str | None]  # as in `Gatherer.row`
+    history: tuple[str, ...] = ()
     differ: set[str] = field(default_factory=set)  # keys of `extra` on which rows disagree
 
     @classmethod
     def of(cls, row: Recorded) -> _Sample:
         if isinstance(row.values.get("question"), list):
-            name = row.named["question"]
-            raise BadRow(f"{name!r} is a list of messages: samples of several turns cannot be measured")
+            raise BadRow(f"{row.named['question']!r} is a list that holds no messages of a conversation")
         question = row.text("question")
         if question is None:
             names = ", ".join(recordings.NAMES["question"])
@@ -112,7 +113,7 @@ class _Sample:
             "evidence": named("evidence"),
         }
         unanswerable = str(marked).lower() == "true"
-        return cls(row.where, question, references, evidence, unanswerable, row.extra, columns)
+        return cls(row.where, question, references, evidence, unanswerable, row.extra, columns, row.history)
 
     def add(self, other: _Sample) -> None:
         """Takes what another row of the question knows; BadRow where it says something else."""
@@ -122,6 +123,9 @@ class _Sample:
                 raise BadRow(f"{other.columns[of]!r}: another one than in {self.where}")
             setattr(self, name, own or its)
         self.unanswerable = self.unanswerable or other.unanswerable
+        # Systems with conversations of their own have the questions in common.
+        both = zip_longest(self.history, other.history, fillvalue="")
+        self.history = tuple(one if one == its else "" for one, its in both)
         self.differ |= {name for name in {*self.extra, *other.extra} if self.extra.get(name) != other.extra.get(name)}
 
 

@@ -19,7 +19,9 @@ from typing import Any, TypeVar
 
 from ragauge.contract.checks import require, require_choice
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets._fields import BadRow, is_attribute, short, valid_string
+from ragauge.contract.loading import loaded, points_of
+from ragauge.contract.topics import HISTORY, TURN
+from ragauge.datasets._fields import BadRow, is_attribute, short, strings, valid_string
 from ragauge.datasets._files import csv_rows, json_rows, named_cells, parquet_rows, parse_json
 
 log = logging.getLogger(__name__)
@@ -58,7 +60,8 @@ Value = TypeVar("Value")
 class Recorded:
     """One row: where it stands, its qid, its values by the keys of NAMES (null ones left out), and the rest.
 
-    `extra` holds the other keys with a text, a number or true and false, `named` the file's names of keys.
+    `extra` holds the other keys with a text, a number or true and false, `named` the file's names of keys, `history`
+    the earlier turns of its conversation.
     """
 
     where: str
@@ -66,6 +69,7 @@ class Recorded:
     values: Mapping[str, Any]
     extra: Mapping[str, Any]
     named: Mapping[str, str]
+    history: tuple[str, ...] = ()
 
     @property
     def place(self) -> str:
@@ -134,8 +138,29 @@ def check_picking(group: str, system: object, on_missing: object) -> None:
 def entries(file: Path) -> Iterator[Entry]:
     """The rows of a file, in order; DataError for a file that is no such file as a whole.
 
-    Lines and rows are counted from 1, a CSV file's without its header.
+    Lines and rows are counted from 1, a CSV file's without its header. The functions of the entry points `ragauge.rows`
+    make several rows of one: a list of them, or None for any other row.
     """
+    divided_by = [loaded(point) for point in points_of("ragauge.rows")]
+    number = Numbers()
+    for entry in _rows(file):
+        try:
+            row = entry.read()
+            place = number.of(row)
+            parts = next((rows for divide in divided_by if (rows := divide(row, place)) is not None), [row])
+        except BadRow as bad:
+            yield Entry(entry.where, partial(_bad, bad))
+            continue
+        for part in parts:
+            yield Entry(entry.where if part is row else f"{entry.where}, turn {part[TURN]}", partial(dict, part))
+
+
+def _bad(error: BadRow) -> Mapping[str, Any]:
+    raise error
+
+
+def _rows(file: Path) -> Iterator[Entry]:
+    """The rows of a file as they stand in it."""
     kind = file.suffix.lower()
     if kind == ".csv":
         for number, header, cells in csv_rows(file, partial(_require_distinct, file)):
@@ -217,7 +242,8 @@ def recorded_row(row: Mapping[str, Any], where: str, number: str) -> Recorded:
         for name, value in row.items()
         if name not in _KNOWN and not _is_null(value) and is_attribute(value)
     }
-    return Recorded(where, str(qid), values, extra, named)
+    history = strings(row, HISTORY) if isinstance(row.get(HISTORY), list) else ()
+    return Recorded(where, str(qid), values, extra, named, tuple(history))
 
 
 def by_topic(

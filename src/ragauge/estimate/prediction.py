@@ -170,19 +170,6 @@ def foresee(
     return pd.DataFrame(rows, columns=["system", "share", *METHODS, "judged", "n"])
 
 
-def foreseen_errors(table: pd.DataFrame) -> dict[str, float]:
-    """Mean absolute errors of a table of `foresee`: `unjudged_<share>_mae_<method>`, over systems whose
-    shares are known; {} where none are.
-    """
-    known = table[table["judged"].notna()]
-    return {
-        f"unjudged_{share}_mae_{method}": float((rows[method] - rows["judged"]).abs().mean())
-        for share, rows in known.groupby("share", sort=False)
-        if share != "between"
-        for method in METHODS
-    }
-
-
 def _three(shares: Sequence[float] | np.ndarray) -> list[float]:
     """Right, between and lack of the shares of classes 1 to 5."""
     right, lack = float(shares[RIGHT - 1]), float(shares[LACK - 1])

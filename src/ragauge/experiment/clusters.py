@@ -7,7 +7,7 @@ import logging
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.topics import attributes_of
+from ragauge.contract.topics import CONVERSATION, HISTORY, attributes_of
 from ragauge.estimate.clusters import SHARED, connected
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.slicing import text_of
@@ -21,14 +21,17 @@ def clusters_of_topics(topics: pd.DataFrame, evidence: pd.DataFrame, name: str |
     """By qid `topic_cluster`, the clusters that `name` chooses, and `evidence_cluster`, where topics share documents.
 
     `document` is the clusters of shared evidence (`connected`), unless the topics have an attribute of that name. A
-    topic without a value is a cluster of its own. Where every topic is, there is no column. ConfigError for a name
-    that is no attribute, and for one cluster of all topics.
+    topic without a value is a cluster of its own. Where every topic is, there is no column. Without a `name` the
+    clusters of topics with a history are their conversations. ConfigError for a name that is no attribute, and for one
+    cluster of all topics.
     """
     qids = topics["qid"].tolist()
     shared = connected(evidence, qids)
     found = pd.DataFrame(index=shared.index)
     if shared.nunique() < len(qids):
         found[SHARED] = shared
+    if name is None and {HISTORY, CONVERSATION} <= set(topics) and 1 < topics[CONVERSATION].nunique() < len(qids):
+        name = CONVERSATION
     if name is None:
         return found
     attributes = attributes_of(topics)

@@ -7,6 +7,7 @@ import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.plugins.outcomes.dataset import RecordedOutcomes, StudyOutcomes
+from ragauge.plugins.outcomes.finding import foreseen_errors
 
 
 @pytest.fixture
@@ -98,3 +99,21 @@ def test_the_study_s_file_holds_what_its_docstring_says():
     # The figures are those of the means that the study prints, but for mlq (0.43 in its table).
     means = rows.groupby("system")["ir_score"].mean().round(2).to_dict()
     assert means == pytest.approx({"bm25": 0.62, "sim": 0.52, "mmr": 0.46, "mlq": 0.40, "reo": 0.26}, abs=0.011)
+
+
+def test_errors_of_foreseen_shares_by_hand() -> None:
+    table = pd.DataFrame(
+        {
+            "system": ["b", "b", "c", "d"],
+            "share": ["right", "lack", "right", "right"],
+            "predictor": [0.5, 0.1, 0.2, 0.9],
+            "thresholds": [0.1, 0.0, 0.2, 0.9],
+            "unchanged": [0.6, 0.1, 0.6, 0.6],
+            "judged": [0.4, 0.3, 0.3, float("nan")],
+        }
+    )
+    found = foreseen_errors(table)
+    assert found["unjudged_right_mae_predictor"] == pytest.approx(0.1)
+    assert found["unjudged_right_mae_thresholds"] == pytest.approx(0.2)
+    assert found["unjudged_lack_mae_unchanged"] == pytest.approx(0.2)
+    assert foreseen_errors(table.assign(judged=float("nan"))) == {}

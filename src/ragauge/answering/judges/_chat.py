@@ -27,6 +27,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import CUT, Order, Reader, Reply, Tools
+from ragauge.contract.topics import with_history
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.json_replies import json_of
 from ragauge.llms.prompts import fill, load_prompt
@@ -192,7 +193,7 @@ class ChatJudge(ChatLLM):
         if candidates.duplicated(["qid", "candidate"]).any():
             row = candidates[candidates.duplicated(["qid", "candidate"])].iloc[0]
             raise DataError(f"candidates frame: qid {row['qid']!r}, candidate {row['candidate']!r} occurs twice")
-        known = truths(topics, evidence, candidates["qid"])
+        known = truths(with_history(topics), evidence, candidates["qid"])
         salt = self._salt(again)
         requests = self._requests(candidates, again)
         sizes = [len(answers) for _, answers in requests]
@@ -264,7 +265,7 @@ class ChatJudge(ChatLLM):
         guessed: frozenset[str],
         again: Order | None,
     ) -> pd.DataFrame:
-        known = truths(topics, evidence, candidates["qid"])
+        known = truths(with_history(topics), evidence, candidates["qid"])
         requests = self._requests(candidates, again)
         sizes = [len(answers) for _, answers in requests]
         texts = self._texts(again)

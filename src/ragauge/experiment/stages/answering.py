@@ -28,6 +28,7 @@ from ragauge.experiment.stages.contexts import texts_of_ranking
 from ragauge.experiment.stages.retrieval import retrieved_chunks
 from ragauge.experiment.stages.stage import (
     QUESTIONS,
+    TURNS,
     Budget,
     Components,
     Frames,
@@ -60,7 +61,7 @@ class Answer(Stage):
 
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
-        return (QUESTIONS, Read(self._context, columns=("qid", "n_tokens", "text")))
+        return (TURNS, Read(self._context, columns=("qid", "n_tokens", "text")))
 
     @property
     def component(self) -> Generator:
@@ -369,7 +370,7 @@ class AnswerVaried(OfVaried):
 
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
-        return (QUESTIONS, Read(self.contexts))
+        return (TURNS, Read(self.contexts))
 
     @property
     def component(self) -> Generator:

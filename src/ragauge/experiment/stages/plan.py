@@ -73,7 +73,7 @@ class Output:
 
 def read_digest(read: Read, frame: pd.DataFrame) -> str:
     """The digest of what a stage reads of a frame."""
-    return content_digest(frame[list(read.columns)] if read.columns else frame)
+    return content_digest(read.of(frame))
 
 
 @dataclass(eq=False)

@@ -19,7 +19,7 @@ from ragauge.contract.protocols import (
     TopicsFailed,
 )
 from ragauge.experiment.stages.documents import chunks_to_search
-from ragauge.experiment.stages.stage import QUESTIONS, Frames, Incomplete, Read, Reads, Stage
+from ragauge.experiment.stages.stage import QUESTIONS, TURNS, Frames, Incomplete, Read, Reads, Stage
 from ragauge.retrieval.passages import with_brought
 from ragauge.retrieval.ranking import check_reranked
 from ragauge.retrieval.searching import check_queries, search
@@ -66,7 +66,7 @@ class Bring(Stage):
     makes = ("run", "chunks")
     doing = "retrieving for {topics:,} topics"
     group = "retriever"
-    reads = (Read("chunks"), QUESTIONS)
+    reads = (Read("chunks"), TURNS)
     of_files = True
 
     @property
@@ -143,7 +143,7 @@ class Rewrite(Stage):
 
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
-        return (QUESTIONS, *((Read("run"), Read("chunks")) if self.component.feedback else ()))
+        return (TURNS, *((Read("run"), Read("chunks")) if self.component.feedback else ()))
 
     @property
     def component(self) -> Rewriter:

@@ -39,6 +39,7 @@ from ragauge.contract.protocols import (
     Tokenizer,
     Tools,
 )
+from ragauge.contract.topics import HISTORY, STANDALONE
 from ragauge.llms.chat_use import TheLLM
 from ragauge.store import file_sha256
 
@@ -105,6 +106,7 @@ class Read:
 
     name: that of the frame, or the label of the stage whose `folder` is read.
     columns: those of the frame that matter; all of them unless some are named.
+    optional: further ones that matter where the frame has them.
     before: the name of an earlier stage that makes the frame, too: the frame is read as that stage read it.
     """
 
@@ -112,6 +114,12 @@ class Read:
     columns: tuple[str, ...] = ()
     before: str = ""
     folder: bool = False
+    optional: tuple[str, ...] = ()
+
+    def of(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The frame with the columns that matter; a dry run knows answers without all of theirs."""
+        columns = [name for name in (*self.columns, *self.optional) if name in frame]
+        return frame[columns] if columns else frame
 
     def __str__(self) -> str:
         """How `key.json` names it."""
@@ -121,6 +129,7 @@ class Read:
 
 
 QUESTIONS = Read("topics", columns=("qid", "query"))
+TURNS = Read("topics", columns=("qid", "query"), optional=(HISTORY, STANDALONE))  # with the earlier turns
 
 
 class Reads:
@@ -145,10 +154,7 @@ class Reads:
 
     def __getitem__(self, read: str | Read) -> pd.DataFrame:
         declared = self._named(read)
-        frame = self._frame(declared)
-        # A dry run knows answers without all of their columns.
-        columns = [name for name in declared.columns if name in frame]
-        return frame[columns] if columns else frame
+        return declared.of(self._frame(declared))
 
     def rows(self, read: str | Read) -> pd.DataFrame | Batches:
         """The rows of a frame, in batches where they are many."""

@@ -15,7 +15,6 @@ from ragauge.datasets._fields import (
     BadRow,
     listed,
     listed_or_none,
-    optional_columns,
     optional_string,
     string,
     strings,
@@ -99,7 +98,7 @@ class HotpotQA(FileSource):
         return lambda row: [string(row, "answer")]
 
     def _attributes(self, row: Mapping[str, Any]) -> dict[str, Attribute]:
-        return dict(optional_columns(row))
+        return {key: string(row, key) for key in ("type", "level") if row.get(key) is not None}
 
 
 @dataclass(frozen=True)

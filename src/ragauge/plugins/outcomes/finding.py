@@ -29,7 +29,7 @@ from ragauge.contract.finding import (
 from ragauge.estimate import bounded_mean, fit_zones, share_estimates, summary
 from ragauge.estimate.clusters import clustered_line, clusterings
 from ragauge.estimate.outcomes import clusters_of
-from ragauge.estimate.prediction import foresee, foreseen_errors
+from ragauge.estimate.prediction import METHODS, foresee
 from ragauge.estimate.summary import Estimates
 from ragauge.findings.tables import table
 from ragauge.findings.thresholds import SIDES, predictor_line, threshold_line, zone_blocks
@@ -277,3 +277,16 @@ def foreseen_figure(table: pd.DataFrame) -> Figure:
     axes.grid(axis="y", alpha=0.25)
     legend(figure, axes, 2)
     return figure
+
+
+def foreseen_errors(table: pd.DataFrame) -> dict[str, float]:
+    """Mean absolute errors of a table of `foresee`: `unjudged_<share>_mae_<method>`, over systems whose
+    shares are known; {} where none are.
+    """
+    known = table[table["judged"].notna()]
+    return {
+        f"unjudged_{share}_mae_{method}": float((rows[method] - rows["judged"]).abs().mean())
+        for share, rows in known.groupby("share", sort=False)
+        if share != "between"
+        for method in METHODS
+    }
