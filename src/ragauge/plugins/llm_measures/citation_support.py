@@ -18,7 +18,7 @@ from ragauge.contract.protocols import AnswerMeasureInfo, Tools
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures import read_prompt
-from ragauge.plugins.llm_measures.citations import CITED_ANSWER
+from ragauge.plugins.llm_measures.citations import answers_with_marks, numbered_passages
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 from ragauge.texts.citation_marks import Statement, statements_of
 from ragauge.texts.words import FUNCTION_WORDS, words
@@ -92,14 +92,7 @@ class CitationSupport:
     ) -> pd.DataFrame:
         """Frame `answer_values`; missing where the support of a sentence could not be judged."""
         queries = dict(zip(topics["qid"], topics["query"], strict=True))
-        shown: dict[str, dict[int, str]] = {}
-        columns = (passages[name] for name in ("qid", "position", "text", "chars"))
-        for qid, position, text, chars in zip(*columns, strict=True):
-            shown.setdefault(qid, {})[int(position) + 1] = text[: int(chars)]
-        texts = answers["answer"]
-        if CITED_ANSWER in answers:
-            texts = answers[CITED_ANSWER].where(answers[CITED_ANSWER].notna(), texts)
-        rows = list(zip(answers["qid"], texts, strict=True))
+        shown, rows = numbered_passages(passages), answers_with_marks(answers)
         statements = {(qid, text): statements_of(text) for qid, text in rows if isinstance(text, str) and qid in shown}
 
         def pairs(qid: str, one: Statement) -> list[Pair]:

@@ -47,6 +47,23 @@ class Cited(NamedTuple):
     irrelevant: tuple[int, ...]
 
 
+def numbered_passages(passages: pd.DataFrame) -> dict[str, dict[int, str]]:
+    """By qid the passages as the LLM saw them, cut at the budget, under the numbers (from 1) that citations name."""
+    shown: dict[str, dict[int, str]] = {}
+    columns = (passages[name] for name in ("qid", "position", "text", "chars"))
+    for qid, position, text, chars in zip(*columns, strict=True):
+        shown.setdefault(qid, {})[int(position) + 1] = text[: int(chars)]
+    return shown
+
+
+def answers_with_marks(answers: pd.DataFrame) -> list[tuple[str, object]]:
+    """(qid, answer with its marks of citations) of every row; the answer is no text where there is none."""
+    texts = answers["answer"]
+    if CITED_ANSWER in answers:
+        texts = answers[CITED_ANSWER].where(answers[CITED_ANSWER].notna(), texts)
+    return list(zip(answers["qid"], texts, strict=True))
+
+
 @dataclass(frozen=True)
 class Citations:
     """Recall and precision of the citations in an answer, by sentence.
@@ -111,14 +128,7 @@ class Citations:
     ) -> pd.DataFrame:
         """Frame `answer_values`; recall and precision are missing where a sentence could not be judged."""
         queries = dict(zip(topics["qid"], topics["query"], strict=True))
-        shown: dict[str, dict[int, str]] = {}
-        columns = (passages[name] for name in ("qid", "position", "text", "chars"))
-        for qid, position, text, chars in zip(*columns, strict=True):
-            shown.setdefault(qid, {})[int(position) + 1] = text[: int(chars)]
-        texts = answers["answer"]
-        if CITED_ANSWER in answers:
-            texts = answers[CITED_ANSWER].where(answers[CITED_ANSWER].notna(), texts)
-        rows = list(zip(answers["qid"], texts, strict=True))
+        shown, rows = numbered_passages(passages), answers_with_marks(answers)
         sentences = {
             (qid, text): [_Sentence(queries[qid], one, shown[qid]) for one in statements_of(text)]
             for qid, text in rows
