@@ -75,8 +75,10 @@ def load_prompt(
 
 def _names_a_file(prompt: str) -> bool:
     """Whether a prompt is the name of a file: no prompt is a single word without a placeholder."""
-    if isinstance(prompt, NamedPrompt) or prompt.endswith(".txt"):
-        return not isinstance(prompt, NamedPrompt)
+    if isinstance(prompt, NamedPrompt):
+        return False
+    if prompt.endswith(".txt"):
+        return True
     return len(prompt.split()) == 1 and "$" not in prompt and ("/" in prompt or Path(prompt).is_file())
 
 
