@@ -161,8 +161,8 @@ def evaluation_datasets(uri: str, name: str) -> Iterator[MlflowClient]:
 def write_records(uri: str, name: str, experiment: str, records: Sequence[Mapping[str, Any]]) -> tuple[int, str]:
     """Adds to the evaluation dataset of this name, made where there is none, the records that it lacks.
 
-    Returns how many it lacked, and the experiment's id, on whose page it stands. Records that are there stay as they
-    are, with what people changed. A tag has the digest of all `records`.
+    Returns how many it lacked, and the id of the experiment on whose page it stands. Records that are there stay as
+    they are, with what people changed. A tag has the digest of all `records`.
     """
     text = "\n".join(json.dumps(one, sort_keys=True) for one in records)
     tags = {DIGEST_TAG: hashlib.sha256(text.encode()).hexdigest()}
@@ -171,7 +171,7 @@ def write_records(uri: str, name: str, experiment: str, records: Sequence[Mappin
         if any(one.name == name for one in _listed(client)):
             dataset = client.get_dataset(dataset_named(client, name).dataset_id)
             client.set_dataset_tags(dataset.dataset_id, tags)
-            client.add_dataset_to_experiments(dataset.dataset_id, [experiment_id])
+            experiment_id = next(iter(dataset.experiment_ids), experiment_id)
         else:
             dataset = client.create_dataset(name, experiment_id, tags)
         there = {key_of(one.inputs) for one in dataset.records}
