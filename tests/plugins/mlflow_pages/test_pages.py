@@ -27,11 +27,11 @@ from ragauge.plugins.mlflow_pages.topics import (
     why_score,
 )
 from ragauge.plugins.mlflow_pages.writing import write_traces
-from ragauge.retrieval.expanders import DocumentExpander
 from ragauge.retrieval.retrievers import Sim
 from ragauge.track import Run, Tracker
 from servers import mlflow_server
 from small_pipeline import DOCS, SmallPipelines
+from whole import Whole
 
 CODE = AssessmentSource("CODE", "words")
 EXPECTED = {"expected_response": "her", "expected_retrieved_context": [{"doc_uri": "d", "content": "She did."}]}
@@ -185,7 +185,7 @@ def test_topics_show_passages_references_evidence_and_what_is_missed(small: Smal
     }
     assert first.feedback["ir_score"].rationale == "The context holds every part of the evidence."
     assert first.feedback["correct"].value is (first.feedback["judge_class"].value == 5)
-    [expanded, *_] = topics_of(job_of(small(retriever=Sim(top_k=1), expander=DocumentExpander())))
+    [expanded, *_] = topics_of(job_of(small(retriever=Sim(top_k=1), expander=Whole())))
     assert expanded.chunks == [("d1%p0", DOCS[0]["text"])]
 
 
