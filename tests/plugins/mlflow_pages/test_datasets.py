@@ -16,12 +16,17 @@ from chat_server import ChatServer
 from ragauge.answering.judges import ChatJudge
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets import JsonlDataset
-from ragauge.plugins.mlflow_pages.dataset import DIGEST_TAG, MlflowDataset, dataset_named, write_records
+from ragauge.plugins.mlflow_pages.dataset import (
+    DIGEST_TAG,
+    MlflowDataset,
+    dataset_named,
+    evaluation_datasets,
+    write_records,
+)
 from ragauge.plugins.mlflow_pages.dataset_command import main
 from ragauge.plugins.mlflow_pages.dataset_link import Linked
 from ragauge.plugins.mlflow_pages.records import records_of
 from ragauge.track import Tracker, connect
-from ragauge.track._connection import at
 from servers import database, mlflow_server
 from small_pipeline import DOCS, SmallPipelines
 
@@ -41,7 +46,7 @@ def written(source: Any, uri: str, name: str = "towers") -> int:
 
 def edit(uri: str, question: str, name: str = "towers", **expectations: Any) -> None:
     """What MLflow's page does when a person saves a record."""
-    with at(uri) as client:
+    with evaluation_datasets(uri, "towers") as client:
         dataset = client.get_dataset(dataset_named(client, name).dataset_id)
         records = [one for one in dataset.records if one.inputs["question"] == question]
         given = records[0].inputs if records else {"question": question}
@@ -82,7 +87,7 @@ def check_round_trip(source: JsonlDataset, uri: str, folder: Path) -> None:
     assert topics.iloc[4][["query", "answer"]].tolist() == ["New?", "One.\nTwo."]
     assert written(source, uri) == 0  # and what people edited is as they left it
     assert read().files()["records"] == after.files()["records"]
-    with at(uri) as client:
+    with evaluation_datasets(uri, "towers") as client:
         assert len(dataset_named(client, "towers").tags[DIGEST_TAG]) == 64
 
 
@@ -125,7 +130,7 @@ def test_only_what_was_edited_is_asked_again(small: SmallPipelines, uri: str, tm
 def test_of_a_question_that_was_edited_the_later_record_counts(source: JsonlDataset, uri: str, tmp_path: Path) -> None:
     connect(uri)
     written(source, uri)
-    with at(uri) as client:
+    with evaluation_datasets(uri, "towers") as client:
         dataset = client.get_dataset(dataset_named(client, "towers").dataset_id)
         [old] = [one for one in dataset.records if one.inputs["question"] == "Grades?"]
         dataset.merge_records([{"inputs": {"question": "Degrees?"}, "expectations": {}, "tags": old.tags}])
