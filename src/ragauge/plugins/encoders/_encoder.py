@@ -35,8 +35,8 @@ _TEXTS = 8192  # whose arrays are in memory at a time while an index is built
 class EncoderRetriever:
     """Shared part of the retrievers over a model that gives a text an array of rows, as many as it likes.
 
-    model: the name of a sentence-transformers model on the hub, or the path of its folder; or a mapping from the names of
-    retrievers (learned_sparse, late_interaction) to theirs, for a sweep over them. device: where torch runs it.
+    model: the name of a sentence-transformers model on the hub, or the path of its folder; for a sweep over retrievers
+    a mapping from their names (learned_sparse, late_interaction) to these. device: where torch runs it.
     batch_size: texts at once; threads: CPU threads, None is torch's own choice. Both change the speed alone.
     """
 
