@@ -10,7 +10,8 @@ import pytest
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import AnswerMeasureInfo, Embedder
+from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.protocols import Embedder
 from ragauge.experiment.stages.checks import check_measures
 from ragauge.measures.answers import ExactMatch, Usual
 from ragauge.retrieval.retrievers import NoRetrieval
