@@ -88,10 +88,7 @@ def main() -> int:
 
 
 def run_hydra(
-    config_name: str,
-    task: Callable[[DictConfig], None],
-    arguments: Sequence[str],
-    preparing: Preparing = preparing,
+    config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str], preparing: Preparing = preparing
 ) -> int:
     """`run_composed` for a terminal: the exit code; prints expected errors in a line or two on stderr."""
     from ragauge.experiment.guard import OUTPUT
@@ -118,10 +115,7 @@ def run_hydra(
 
 
 def run_composed(
-    config_name: str,
-    task: Callable[[DictConfig], None],
-    arguments: Sequence[str],
-    preparing: Preparing = preparing,
+    config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str], preparing: Preparing = preparing
 ) -> Ended:
     """Has Hydra compose a configuration for the task; how the job or the sweep ended.
 

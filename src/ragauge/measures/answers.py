@@ -36,10 +36,7 @@ _EVIDENCE_LABELS = {
 
 
 def measured(
-    answers: pd.DataFrame,
-    name: str,
-    value: Callable[[str, str], float],
-    without: Container[str] = (),
+    answers: pd.DataFrame, name: str, value: Callable[[str, str], float], without: Container[str] = ()
 ) -> pd.DataFrame:
     """Frame `answer_values`: value(qid, answer) for every row of `answers`, missing where there is none.
 
@@ -49,9 +46,7 @@ def measured(
     status = [status_of(qid, answer, qid not in without) for qid, answer in pairs]
     found = [value(qid, answer) if known == "ok" else None for (qid, answer), known in zip(pairs, status, strict=True)]
     return answers[["qid", "n_tokens"]].assign(
-        measure=name,
-        value=pd.Series(found, index=answers.index, dtype="float64"),
-        status=status,
+        measure=name, value=pd.Series(found, index=answers.index, dtype="float64"), status=status
     )
 
 
@@ -77,12 +72,7 @@ class AgainstReferences:
         raise NotImplementedError
 
     def measure(
-        self,
-        topics: pd.DataFrame,
-        evidence: pd.DataFrame,
-        contexts: pd.DataFrame,
-        answers: pd.DataFrame,
-        tools: Tools,
+        self, topics: pd.DataFrame, evidence: pd.DataFrame, contexts: pd.DataFrame, answers: pd.DataFrame, tools: Tools
     ) -> pd.DataFrame:
         """Frame `answer_values`: of every answer the best over the topic's reference answers."""
         known = references(topics)
@@ -347,12 +337,7 @@ class EvidenceMeasure:
         )
 
     def measure_layouts(
-        self,
-        evidence: pd.DataFrame,
-        layouts: pd.DataFrame,
-        prefixes: pd.DataFrame,
-        answers: pd.DataFrame,
-        tools: Tools,
+        self, evidence: pd.DataFrame, layouts: pd.DataFrame, prefixes: pd.DataFrame, answers: pd.DataFrame, tools: Tools
     ) -> pd.DataFrame:
         """Frame `answer_values`; `prefixes` are of one budget, `evidence` is what contexts are scored by."""
         here = prefixes[prefixes["qid"].isin(evidence["qid"])].reset_index(drop=True)
@@ -365,12 +350,7 @@ class EvidenceMeasure:
 
 
 TRUTHFULNESS = AnswerMeasureInfo(
-    "truthfulness",
-    "truthfulness",
-    unit="signed",
-    section="Truthfulness (CRAG)",
-    of="verdict",
-    on_terminal=False,
+    "truthfulness", "truthfulness", unit="signed", section="Truthfulness (CRAG)", of="verdict", on_terminal=False
 )
 # Perfect: correct and without made-up content (5). Acceptable: useful, with minor errors at most (3: right as
 # far as it goes). Missing (1). Incorrect: wrong or irrelevant (4), and what is made up beside something right

@@ -89,11 +89,7 @@ class HuggingFaceTokenizer:
 
     def identity(self) -> dict[str, Any]:
         """The class and the content of the tokenizer; the same wherever the files lie."""
-        return {
-            "component": "huggingface",
-            "version": self.version,
-            "sha256": _load(self.model).sha256,
-        }
+        return {"component": "huggingface", "version": self.version, "sha256": _load(self.model).sha256}
 
     def offsets(self, texts: Sequence[str]) -> list[np.ndarray]:
         """For each text int64 [tokens, 2]: first and past-the-last character of every token, in order.
