@@ -177,7 +177,7 @@ def repeated(pipeline: Any) -> pd.DataFrame:
             one = one.merge(more, on="qid", how="left", validate="one_to_one")
         rows.append(one.assign(sample=sample, repeat=repeat))
     found = pd.concat(rows, ignore_index=True)
-    return found[[*OF_REPEATS, *found.columns.difference(OF_REPEATS, sort=False)]]
+    return found[[*OF_REPEATS, *found.columns.difference(OF_REPEATS)]]
 
 
 def with_repeats(pipeline: Any, rows: pd.DataFrame) -> pd.DataFrame:

@@ -92,7 +92,6 @@ class Incomplete(Exception):
     """
 
     def __init__(self, frames: Frames, failed: int = 0, of: int = 0, what: str = "contexts") -> None:
-        super().__init__("rows are missing")
         self.frames = frames
         self.failed, self.of, self.what = failed, of, what
 
