@@ -18,7 +18,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 from timing import against, print_header, print_row
 
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.plugins.foresight.measures import foresight
 
 TOPICS, SYSTEMS, MEASURES, RESAMPLES, TIMED = 7404, 5, 20, 1000, 2

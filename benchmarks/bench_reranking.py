@@ -20,10 +20,10 @@ from timing import against, interleaved, print_header, print_row
 
 from ragauge.contract.protocols import Tools
 from ragauge.datasets import SampleDataset
+from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker
+from ragauge.plugins.reranking.pair_model import BATCH_TOKENS, load_pair_model, pair_model_folder
 from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.ranking import ranked
-from ragauge.retrieval.rerankers import CrossEncoderReranker
-from ragauge.retrieval.rerankers._pair_model import BATCH_TOKENS, load_pair_model, pair_model_folder
 from ragauge.store import Store
 from ragauge.texts.model_files import model_path
 from ragauge.texts.sentences import sentence_spans

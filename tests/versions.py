@@ -35,7 +35,7 @@ LIST = Path(__file__).with_suffix(".json")
 # stage is given what it reads. A package stands for all of its modules.
 _WITHOUT_RESULTS = (
     "ragauge.contract.errors.", "ragauge.contract.progress.", "ragauge.contract.redact.",
-    "ragauge.contract.protocols.", "ragauge.contract.protocols.", "ragauge.contract.offers.", "ragauge.store.",
+    "ragauge.contract.measures.", "ragauge.contract.protocols.", "ragauge.contract.offers.", "ragauge.store.",
     "ragauge.llms.calls.",
     "ragauge.llms.ledger.", "ragauge.experiment.stages.stage.", "ragauge.contract.engine.",
     "ragauge.plugins.ray.",

@@ -14,7 +14,7 @@ from logged_runs import LoggedRuns, questions
 from ragauge.compare import choose_metrics, compare, markdown, most_different, runs_csv, text
 from ragauge.contract.answer_measures import as_tag
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 
 TOPICS = [f"q{i}" for i in range(8)]
 RIGHT, WRONG, LACK, INCOMPLETE = 5, 4, 1, 3  # nobody is partly wrong

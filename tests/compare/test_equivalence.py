@@ -9,7 +9,7 @@ from scipy import stats
 
 from ragauge.compare._equivalence import EQUIVALENT, FURTHER, OPEN, Equivalence, equivalence_frame
 from ragauge.contract.jobs import Compared
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 
 
 def outcomes(differences: dict[str, np.ndarray], labels: int | None = None) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from ragauge import compare as comparing
 from ragauge.compare import choose_metrics
 from ragauge.compare._pairs import pair_frame
 from ragauge.contract.jobs import Compared
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 
 ANSWERS = [
     *(AnswerMeasureInfo(name, name.upper(), unit="share") for name in ("em", "f1")),

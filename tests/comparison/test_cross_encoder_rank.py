@@ -10,8 +10,8 @@ import pytest
 
 from ragauge.contract.protocols import Tools
 from ragauge.datasets import SampleDataset
+from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker
 from ragauge.retrieval import onnx as onnx_backend
-from ragauge.retrieval.rerankers import CrossEncoderReranker
 from tiny_cross_encoder import write_cross_encoder
 
 BACKENDS = ["torch", *(["onnx"] if onnx_backend.installed() else [])]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.protocols import Tools
-from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander
+from ragauge.plugins.expansion.expanders import DocumentExpander, NeighbourExpander
 from ragauge.texts.sentences import sentence_spans
 
 

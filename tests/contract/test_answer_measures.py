@@ -8,7 +8,7 @@ import pytest
 
 from ragauge.contract.answer_measures import ANSWER_MEASURES_TAG, as_record, as_tag, checked, from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 
 EM = AnswerMeasureInfo("em", "exact match", unit="share")
 

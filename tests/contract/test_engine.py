@@ -12,9 +12,7 @@ import pandas as pd
 from blocks_engine import BlocksEngine
 from ragauge.contract.engine import Engine, LocalEngine, in_blocks, slices
 from ragauge.experiment.stages.running import StageRunner
-from ragauge.retrieval.rerankers import CrossEncoderReranker
 from small_pipeline import SmallPipelines
-from tiny_cross_encoder import write_cross_encoder
 
 
 def test_local_work_is_one_block_and_made_as_it_is_taken() -> None:
@@ -46,19 +44,18 @@ def job(small: SmallPipelines, engine: Engine, **others: Any) -> StageRunner:
 
 
 def test_a_job_by_blocks_and_shards_is_the_same_job(small: SmallPipelines, tmp_path: Any) -> None:
-    cross = CrossEncoderReranker(str(write_cross_encoder(tmp_path / "cross")), depth=3, backend="torch")
     engine = BlocksEngine()
     source = small.source()
-    here = SmallPipelines(tmp_path / "here", small.embedder)(reranker=cross, dataset=source)
-    there = SmallPipelines(tmp_path / "there", small.embedder)(reranker=cross, dataset=source, engine=engine)
+    here = SmallPipelines(tmp_path / "here", small.embedder)(dataset=source)
+    there = SmallPipelines(tmp_path / "there", small.embedder)(dataset=source, engine=engine)
     for name in FRAMES:
         own, other = here.frame(name), there.frame(name)
         columns = [c for c in own if c not in ("seconds", "score")]
         pd.testing.assert_frame_equal(own[columns], other[columns])
-        if "score" in own:  # which pairs a cross-encoder scores together moves a score by float noise
+        if "score" in own:
             np.testing.assert_allclose(own["score"], other["score"], atol=1e-6)
-    for stage in ("dataset", "chunks", "index", "run", "reranked"):
+    for stage in ("dataset", "chunks", "index", "run"):
         assert here.key(stage) == there.key(stage)
-    assert set(engine.mapped) == {"_Chunking", "_Embedding", "ExactShard", "_PairScores", "_Scores"}
+    assert set(engine.mapped) == {"_Chunking", "_Embedding", "ExactShard", "_Scores"}
     assert min(engine.mapped.values()) > 1
     assert here.tools.counted == there.tools.counted

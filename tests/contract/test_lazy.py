@@ -10,8 +10,7 @@ import pytest
 
 LAZY = (
     "answering", "answering.judges", "compare", "datasets", "estimate", "measures",
-    "retrieval.chunkers", "retrieval.embedders",
-    "retrieval.rerankers", "retrieval.retrievers", "store", "track",
+    "retrieval.chunkers", "retrieval.embedders", "retrieval.retrievers", "store", "track",
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from outcome_inputs import outcomes
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate import leaderboard
 from ragauge.estimate.best import best_sets, best_systems, top_optimism
 from simulations.best import draw, holm_marks

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import ndtri
 
 from ragauge.contract.answer_measures import NOT_SAMPLED
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.board import leaderboard
 from ragauge.estimate.intervals import wilson_interval
 from ragauge.estimate.pairs import compare_pairs

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate import bounded_mean, compare_pairs, share_estimates
 from ragauge.estimate.intervals import wilson_interval
 from ragauge.estimate.pairs import holm

@@ -20,10 +20,10 @@ from ragauge.experiment.stages.components import instantiate_components
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.findings.rankings import compression
 from ragauge.retrieval.chunkers import TokenChunker
-from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander
 from ragauge.retrieval.order import LongContextOrder, RankOrder, ReverseOrder
 from ragauge.retrieval.retrievers import Reo, Sim
 from small_pipeline import DOCS, SmallPipelines, replaced
+from whole import Whole
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 
@@ -44,7 +44,7 @@ def test_a_context_is_made_of_the_passages(small: SmallPipelines) -> None:
     assert [stage.name for stage in plain.stages][4:6] == ["run", "context"]
     # The chunk of six words alone lacks the second sentence.
     assert not contexts_of(plain)[0].startswith(DOCS[0]["text"])
-    whole = small(retriever=Sim(top_k=2), expander=DocumentExpander(), n_tokens=12)
+    whole = small(retriever=Sim(top_k=2), expander=Whole(), n_tokens=12)
     assert [stage.name for stage in whole.stages][4:7] == ["run", "expanded", "context"]
     first = whole.frame("run").iloc[0]
     assert first["docno"] == "d1%p0"
@@ -55,7 +55,7 @@ def test_a_context_is_made_of_the_passages(small: SmallPipelines) -> None:
 
 
 def test_the_compressor_works_on_the_expanded_passages(small: SmallPipelines) -> None:
-    both = small(expander=DocumentExpander(), compressor=Keeping(), retriever=Sim(top_k=1))
+    both = small(expander=Whole(), compressor=Keeping(), retriever=Sim(top_k=1))
     assert [stage.name for stage in both.stages][4:8] == ["run", "expanded", "compressed", "context"]
     assert texts_of(both) == ["Anna built the tower."]
     sizes = both.frame("compression").iloc[0]
@@ -79,7 +79,7 @@ def test_depth_is_how_many_passages_are_given_and_left(small: SmallPipelines) ->
 
 def test_the_second_time_no_stage_is_made(small: SmallPipelines) -> None:
     parts = {
-        "expander": NeighbourExpander(), "compressor": Keeping(), "order": ReverseOrder(),
+        "expander": Whole(), "compressor": Keeping(), "order": ReverseOrder(),
         "retriever": Sim(top_k=3),
     }  # fmt: skip
     assert {"expanded", "compressed", "context"} <= {*made_of(small(**parts))}
@@ -89,7 +89,7 @@ def test_the_second_time_no_stage_is_made(small: SmallPipelines) -> None:
 def test_a_stage_is_made_again_for_its_own_parameters_and_those_before_it(small: SmallPipelines) -> None:
     parts: dict[str, Any] = {
         "chunker": TokenChunker(size=3, overlap=0),
-        "expander": NeighbourExpander(),
+        "expander": Whole(),
         "compressor": Keeping(),
     }
     made_of(small(**parts))
@@ -97,7 +97,7 @@ def test_a_stage_is_made_again_for_its_own_parameters_and_those_before_it(small:
     shorter = made_of(small(**{**parts, "compressor": Keeping(2)}))
     assert "expanded" not in shorter
     assert {"compressed", *behind} <= {*shorter}
-    wider = made_of(small(**{**parts, "expander": NeighbourExpander(width=2)}))
+    wider = made_of(small(**{**parts, "expander": Whole(1)}))
     assert {"expanded", "compressed"} <= {*wider}
     assert not {"chunks", "index", "run"} & {*wider}
     turned = made_of(small(**parts, order=ReverseOrder()))
@@ -106,10 +106,10 @@ def test_a_stage_is_made_again_for_its_own_parameters_and_those_before_it(small:
 
 
 def test_a_changed_document_reaches_the_passages(small: SmallPipelines) -> None:
-    before = small(expander=DocumentExpander(), retriever=Sim(top_k=1))
+    before = small(expander=Whole(), retriever=Sim(top_k=1))
     assert texts_of(before) == [DOCS[0]["text"]]
     docs = replaced(DOCS, 0, text="Anna built the tower. It fell.")
-    assert texts_of(small(expander=DocumentExpander(), retriever=Sim(top_k=1), docs=docs)) == [docs[0]["text"]]
+    assert texts_of(small(expander=Whole(), retriever=Sim(top_k=1), docs=docs)) == [docs[0]["text"]]
 
 
 def made_of(pipeline: Pipeline) -> list[str]:
@@ -148,7 +148,7 @@ def test_an_order_by_rank_is_the_same_however_it_is_cut(small: SmallPipelines) -
 
 
 def test_passages_are_put_in_order_as_chunks_are(small: SmallPipelines) -> None:
-    parts: dict[str, Any] = {"expander": DocumentExpander(), "retriever": Sim(top_k=9), "n_tokens": 100}
+    parts: dict[str, Any] = {"expander": Whole(), "retriever": Sim(top_k=9), "n_tokens": 100}
     by_rank = texts_of(small(**parts))
     assert len(by_rank) == len(DOCS)
     assert contexts_of(small(**parts))[0] == " ".join(by_rank)
@@ -199,8 +199,7 @@ def test_the_command_stages_lists_those_of_the_config(
 
     plain = [row[0] for row in listed("retriever=sim")]
     assert plain[:7] == ["stage", "dataset", "located", "chunks", "index", "run", "context"]
-    rows = listed("retriever=sim", "expander=neighbours", "order=reverse")
-    assert [row[0] for row in rows[5:8]] == ["run", "expanded", "context"]
+    rows = listed("retriever=sim", "order=reverse")
     # Nothing is made, so that what depends on it has no digest yet.
     assert rows[6][1:] == ["known", "after", "run", "no"]
     assert not list(tmp_path.glob("store/*/*"))
@@ -209,5 +208,5 @@ def test_the_command_stages_lists_those_of_the_config(
 def test_extractive_answers_come_from_the_passages(small: SmallPipelines) -> None:
     parts: dict[str, Any] = {"llm": Extractive(threshold=-1.0), "retriever": Sim(top_k=1), "n_tokens": 100}
     assert "Graz" not in small(**parts).answers["answer"].iloc[0]
-    job = small(**parts, expander=DocumentExpander())
+    job = small(**parts, expander=Whole())
     assert "Graz" in job.answers["answer"].iloc[0]

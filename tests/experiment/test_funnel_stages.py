@@ -20,9 +20,9 @@ from ragauge.diagnose.funnel import funnel, funnel_metrics
 from ragauge.findings.failures import with_failures
 from ragauge.findings.funnel import FunnelFound, evidence_parts
 from ragauge.measures import Substring
-from ragauge.retrieval.expanders import NeighbourExpander
 from ragauge.retrieval.retrievers import NoRetrieval, Oracle, Sim
 from small_pipeline import DOCS, SmallPipelines, replaced
+from whole import Whole
 
 PART = "Anna built the tower. It stands high"  # of d1: the first chunk has six words of it
 SIX = "Anna built the tower. It"  # the first chunk of d1, in which the mark is a word
@@ -56,8 +56,8 @@ def test_every_step_by_hand(small: SmallPipelines) -> None:
     assert set(one.index) == {"qid", "part", "corpus", "best_chunk", "candidates", "context"}
 
 
-def test_neighbours_put_back_what_the_chunker_cut(small: SmallPipelines) -> None:
-    parts = {"retriever": Sim(top_k=1), "expander": NeighbourExpander(), "n_tokens": 6}
+def test_an_expander_puts_back_what_the_chunker_cut(small: SmallPipelines) -> None:
+    parts = {"retriever": Sim(top_k=1), "expander": Whole(), "n_tokens": 6}
     one = trail_of(small, **parts)
     assert one["candidates"] < 0.9
     assert one["expanded"] == 1

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from ragauge.commands.results import report as report_command
 from ragauge.contract.errors import DataError
 from ragauge.contract.metric_names import without_groups
 from ragauge.estimate import fit_thresholds
+from ragauge.experiment.sweep import reports
+from ragauge.experiment.sweep.grouping import Group, closest
 from ragauge.experiment.sweep.jobs import load
 from ragauge.findings.pooling import Pooled, pooled
 from ragauge.show.html import write_report
@@ -119,6 +122,34 @@ def test_a_system_that_failed_at_one_budget_alone_is_not_lost(tmp_path: Path) ->
     [sweep] = load(write(tmp_path, *jobs))
     assert set(sweep.outcomes["system"]) == {"bm25", "sim"}
     assert sweep.lost == {}
+
+
+def test_a_failed_job_stands_with_the_group_that_it_shares_most_settings_with() -> None:
+    def group(*overrides: str, **choices: str) -> Group:
+        return Group("", "", (), [{"overrides": list(overrides), "choices": choices}])
+
+    lost = {"overrides": ["llm=chat", "n_tokens=100"], "choices": {"dataset": "b", "llm": "chat"}}
+    first, second = group("llm=chat", dataset="a", llm="none"), group("llm=none", dataset="b", llm="chat")
+    assert closest(lost, [first, second]) == 1
+    assert closest(lost, [second, first]) == 0
+    assert closest(lost, [second, second]) == 0  # of equal ones the first
+    assert closest(lost, [second, group("llm=chat", "n_tokens=100", dataset="b", llm="none")]) == 1
+
+
+def test_figures_of_several_groups_lie_in_folders_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = SimpleNamespace(figures={"curve": None})
+    monkeypatch.setattr(reports, "pooled", lambda jobs: SimpleNamespace(page=page))
+    monkeypatch.setattr(reports, "write_report", lambda pages, path: None)
+    monkeypatch.setattr(reports, "save", lambda drawn, path: None)
+
+    def written(folder: Path) -> list[str]:
+        found = reports.write(str(folder), figures=["png", "pdf"])
+        return [path.relative_to(folder).as_posix() for path in found]
+
+    one, two = write(tmp_path / "one", {}), write(tmp_path / "two", {"topics": "a"}, {"topics": "b"})
+    assert written(one) == ["report.html", "report-figures/curve.png", "report-figures/curve.pdf"]
+    of_groups = [f"report-figures/group-{n}/curve.{kind}" for n in (1, 2) for kind in ("png", "pdf")]
+    assert written(two) == ["report.html", *of_groups]
 
 
 # --- what is a group --------------------------------------------------------------------------------

@@ -22,11 +22,11 @@ from ragauge.measures.evidence_trail import in_corpus
 from ragauge.measures.floor import floors
 from ragauge.measures.questions import rarity
 from ragauge.retrieval.chunkers import NoChunker, SemanticChunker
-from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander, ParentExpander
 from ragauge.retrieval.retrievers import BM25, MLQ, MMR, Hybrid, NoRetrieval, Oracle, Sim
 from ragauge.store import Store, _parquet
 from ragauge.texts.tokenizers import WordTokenizer
 from small_pipeline import DOCS, TOPICS, SmallPipelines
+from whole import Whole
 
 # Evidence that names no document, one that lies in another document than it names, and one that is nowhere.
 ASKED = (
@@ -51,9 +51,9 @@ FRAMES = (
     [
         {},
         {"retriever": BM25(top_k=3)},
-        {"retriever": MMR(top_k=2, fetch_k=4), "expander": NeighbourExpander()},
-        {"retriever": HYBRID, "expander": ParentExpander(tokens=8)},
-        {"retriever": MLQ(top_k=2, queries="rules"), "expander": DocumentExpander(depth=2)},
+        {"retriever": MMR(top_k=2, fetch_k=4), "expander": Whole()},
+        {"retriever": HYBRID},
+        {"retriever": MLQ(top_k=2, queries="rules"), "expander": Whole(2)},
         {"retriever": Sim(top_k=3, index="hnsw"), "chunker": SemanticChunker(min_sentence_chars=5)},
         {"retriever": Oracle()},
         {"retriever": NoRetrieval()},
@@ -96,7 +96,7 @@ def test_no_stage_reads_all_documents_or_all_texts_of_chunks(
         return real(self, entry, name)
 
     monkeypatch.setattr(Store, "_read_frame", refused)
-    job = small(topics=ASKED, retriever=retriever, expander=NeighbourExpander())
+    job = small(topics=ASKED, retriever=retriever, expander=Whole())
     assert len(job.verdicts) == len(ASKED)
     for name in ("floors", "evidence_trail", "scores"):
         assert len(job.frame(name))

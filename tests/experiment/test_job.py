@@ -346,3 +346,22 @@ def test_a_row_names_no_more_than_the_first_chunks(small: SmallPipelines, monkey
     table = per_question(pipeline, pipeline.outcomes).set_index("qid")
     contexts = pipeline.contexts.set_index("qid")
     assert table["chunks"].to_dict() == {qid: docnos[0] for qid, docnos in contexts["docnos"].items()}
+
+
+@pytest.mark.parametrize(
+    ("record", "expected"),
+    [
+        ({"run_id": "a", "exit_code": 0}, "a"),
+        ({"run_id": "a", "exit_code": 1}, "a"),
+        ({"run_id": "a", "exit_code": 143}, None),
+        ({"run_id": "a", "exit_code": 130}, None),
+        ({"exit_code": 2}, None),
+        (None, None),
+    ],
+)
+def test_a_record_names_the_run_that_ended_unless_it_was_interrupted(
+    tmp_path: Path, record: dict[str, Any] | None, expected: str | None
+) -> None:
+    if record is not None:
+        (tmp_path / records.RECORD_FILE).write_text(json.dumps(record))
+    assert folder_of(tmp_path, tmp_path.parent).ended_run == expected

@@ -70,6 +70,16 @@ class Chunks(JobFinding):
         return Found(record={"chunks_of_package": len(job.frame("chunks"))})
 
 
+class Last(JobFinding):
+    """One that waits for all others."""
+
+    name = "last"
+    after = "all"
+
+    def compute(self, job: Job, found: Founds) -> Found | None:
+        return Found(record={"found_before": sorted({"chunks", "short_answers"} & set(found))})
+
+
 class Nothing(JobFinding):
     """One that finds nothing in this job."""
 
@@ -111,7 +121,7 @@ class LongerAnswers(ComparisonFinding):
 @pytest.fixture
 def package(monkeypatch: pytest.MonkeyPatch) -> None:
     of_kind = {
-        JobFinding: ("ShortAnswers", "Chunks", "Nothing"),
+        JobFinding: ("Last", "ShortAnswers", "Chunks", "Nothing"),
         Finding: ("OfSweep",),
         ComparisonFinding: ("LongerAnswers",),
     }
@@ -154,6 +164,7 @@ def test_a_finding_of_another_package_arrives_everywhere(tmp_path: Path, caplog:
     assert 0 <= share <= 1
     assert record["metrics"]["ir_score"] >= 0  # the first of a name counts
     assert record["chunks_of_package"] > 0
+    assert record["found_before"] == ["chunks", "short_answers"]
     said = [f"{line.levelname} {line.getMessage()}" for line in caplog.records]
     n = round(4 * share)
     assert {f"INFO {n} short answers", "WARNING short is short"} <= set(said)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
+import pandas as pd
 import pytest
 
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
-from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import AnswerMeasureInfo, Embedder
+from ragauge.contract.errors import ConfigError, MissingError
+from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.protocols import Embedder
 from ragauge.experiment.stages.checks import check_measures
 from ragauge.measures.answers import ExactMatch, Usual
 from ragauge.retrieval.retrievers import NoRetrieval
-from small_pipeline import TOPICS, SmallPipelines
+from small_pipeline import TOPICS, SmallPipelines, own_values
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,49 @@ def test_what_a_measure_needs_and_the_job_lacks_is_named(small: SmallPipelines) 
         check_measures(small(llm=NoLLM(), answers={"em": ExactMatch()}))
     with pytest.raises(ConfigError, match=r"^answers.asks asks an LLM, .* choose an evaluator"):
         check_measures(small(answers={"asks": Asks()}))
+
+
+@dataclass(frozen=True)
+class AnswersAlone(NoLLM):
+    """A chat model of one's own that no other part can ask."""
+
+    kind: ClassVar[str] = "chat"
+
+
+def test_a_measure_does_not_ask_a_chat_model_that_only_answers(small: SmallPipelines) -> None:
+    job = small(llm=AnswersAlone(), answers={"asks": Asks()})
+    assert job.shared_chat is None
+    with pytest.raises(ConfigError, match=r"^answers.asks asks an LLM, .* choose an evaluator"):
+        check_measures(job)
+
+
+@dataclass(frozen=True)
+class Rated(Asks):
+    """Values of 1; for the first topic none, with a status."""
+
+    status: str = "ok"
+    info = AnswerMeasureInfo("rated", "rated")
+
+    def measure(self, topics: Any, evidence: Any, contexts: Any, answers: pd.DataFrame, tools: Any) -> pd.DataFrame:
+        found = answers[["qid", "n_tokens"]].assign(measure="rated", value=1.0, status="ok")
+        if self.status != "ok":
+            found.loc[found["qid"] == "q1", ["value", "status"]] = [float("nan"), self.status]
+        return found
+
+
+@pytest.mark.parametrize("status", ["ok", "no claims"])
+def test_values_that_cannot_be_had_are_not_missing_ones(small: SmallPipelines, status: str) -> None:
+    found = own_values(small(answers={"rated": Rated(status=status)}, max_missing_share=0.0))
+    assert found["value"].isna().tolist() == [status != "ok", False, False]
+
+
+def test_values_that_an_llm_failed_to_give_are_held_against_the_share_that_may_be_missing(
+    small: SmallPipelines,
+) -> None:
+    with pytest.raises(MissingError, match=r"1 of 3 values of answers\.rated are missing"):
+        own_values(small(answers={"rated": Rated(status="failed")}, max_missing_share=0.3))
+    found = own_values(small(answers={"rated": Rated(status="failed")}, max_missing_share=0.4))
+    assert found["value"].isna().sum() == 1
 
 
 def test_a_job_without_contexts_is_an_error_alone_and_a_baseline_in_a_sweep(small: SmallPipelines) -> None:

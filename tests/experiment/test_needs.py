@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pandas as pd
 import pytest
@@ -12,10 +12,12 @@ import pytest
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, Extractive, NoLLM
 from ragauge.answering.judges import ChatJudge, LexicalJudge, Verdict, verdict_frame
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.experiment.needs import added_up, describe_needs, gathered
 from ragauge.experiment.needs import needs as requests_of
 from ragauge.experiment.stages.pipeline import Pipeline
+from ragauge.measures.answers import ExactMatch
 from ragauge.retrieval.retrievers import MLQ, NoRetrieval
 from small_pipeline import SmallPipelines
 
@@ -243,3 +245,56 @@ def test_a_chat_model_that_does_not_say_what_it_replied_is_not_asked_by_a_dry_ru
 ) -> None:
     found = needs(small(llm=Echo(), judge=LexicalJudge(), retriever=MLQ(top_k=3)))
     assert found == {"retriever": {}, "llm": {}}  # who cannot say what asking would need
+
+
+# --- what answer measures ask ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AsksOfPassages(ExactMatch):
+    """Sends what stands of each passage in the longest context to the chat model."""
+
+    uses = frozenset({"chat"})
+    sees_longest: ClassVar[bool] = True
+    info = AnswerMeasureInfo("asked", "asked")
+
+    def measure_passages(
+        self, topics: Any, evidence: Any, passages: pd.DataFrame, answers: pd.DataFrame, tools: Any
+    ) -> pd.DataFrame:
+        shown = zip(passages["text"], passages["longest"], strict=True)
+        tools.chat.ask([text[:chars] for text, chars in shown], tools.store, "passages")
+        return answers[["qid", "n_tokens"]].assign(measure="asked", value=1.0, status="ok")
+
+
+def test_unknown_contexts_are_one_passage_as_long_as_the_budget(small: SmallPipelines) -> None:
+    parts = {"llm": llm(), "judge": LexicalJudge(), "retriever": MLQ(), "answers": {"of": AsksOfPassages()}}
+    found, shorter = (needs(small(**parts, n_tokens=n))["answers.of"] for n in (1000, 100))
+    assert (found["calls"], found["calls_guessed"]) == (3, 3)
+    assert found["prompt_tokens"] - shorter["prompt_tokens"] == pytest.approx(3 * 900 * 5 / 4, abs=3)
+
+
+@dataclass(frozen=True)
+class FromOneWord(ExactMatch):
+    """What the llm answers from one word; with `judged` the judge says what that is worth."""
+
+    varies: ClassVar[Literal["ranking", "context"]] = "context"
+    calls: ClassVar[str] = "word_"
+    info = AnswerMeasureInfo("word", "word")
+
+    judged: bool = False
+
+    def vary(self, topics: pd.DataFrame, passages: Any, n_tokens: int, tools: Any) -> pd.DataFrame:
+        return topics[["qid"]].assign(n_tokens=1, variant=0, text="tower")
+
+    def measure_varied(self, *frames: Any) -> pd.DataFrame:
+        raise AssertionError("a dry run measures no answers")
+
+
+@pytest.mark.parametrize("judged", [False, True])
+def test_answers_from_other_contexts_are_judged_where_their_measure_says_so(
+    small: SmallPipelines, judged: bool
+) -> None:
+    found = needs(small(llm=llm(), judge=judge(), answers={"word": FromOneWord(judged=judged)}))
+    of_measure = {"answers.word", *(["answers.word, judge"] if judged else [])}
+    assert set(found) == {"llm", "judge", *of_measure}
+    assert {found[who]["calls"] for who in of_measure} == {3}

@@ -21,7 +21,8 @@ from chat_server import ChatServer
 from processes import clean_environment, run
 from ragauge.commands.results import pool as pool_command
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment.sweep import pooling
+from ragauge.experiment.sweep import pooling, waiting
+from ragauge.experiment.sweep.run import is_own
 
 
 def digest(file: Path) -> str:
@@ -129,3 +130,35 @@ def test_a_store_that_is_gone_is_told_before_anything_is_asked(tmp_path: Path, c
     assert pooling.pool(tmp_path) == 2
     told = capsys.readouterr().err
     assert re.search(r"a job waits for its verdicts, but the store .* gone: /nowhere/store", told)
+
+
+def test_a_job_that_waits_has_the_store_ledger_and_window_of_traces_that_it_ran_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "0" / ".hydra").mkdir(parents=True)
+    there = {
+        "store": ".ragauge", "tracking": {"uri": None}, "dataset": {"snapshot": None}, "llm": {"kind": "none"},
+        "judge": {"ledger": "here.db"}, "evaluator": {"ledger": "other.db"},
+    }  # fmt: skip
+    (tmp_path / "0" / ".hydra" / "config.yaml").write_text(json.dumps(there))
+    record = {
+        "folder": str(tmp_path / "0"), "name": "a job", "number": 0, "choices": {}, "overrides": [],
+        "store": str(tmp_path), "tracking_uri": "sqlite:////was/mlflow.db", "snapshot": "2026-01-02",
+        "ledgers": {"judge": "/was/ledger.db", "evaluator": "postgresql://a:***@b/c", "llm": "/was/ledger.db"},
+    }  # fmt: skip
+    made: list[Any] = []
+    monkeypatch.setattr(waiting, "make_pipeline", lambda cfg, folder: made.append(cfg))
+    monkeypatch.setattr(waiting, "check_measures", lambda pipeline, alone: None)
+    waiting.waiting_job(record)
+    waiting.waiting_job({name: value for name, value in record.items() if name != "snapshot"})
+    assert [cfg.dataset.snapshot for cfg in made] == ["2026-01-02", None]
+    assert (made[0].store, made[0].tracking.uri) == (str(tmp_path), "sqlite:////was/mlflow.db")
+    assert (made[0].judge.ledger, made[0].evaluator.ledger) == ("/was/ledger.db", "other.db")
+    assert made[0].llm == there["llm"]
+
+
+def test_runs_of_jobs_are_touched_only_where_the_sweep_s_run_stands_beside_them() -> None:
+    assert is_own({"tracking_uri": "sqlite:///a.db"}, None)
+    assert is_own({"tracking_uri": "sqlite:///a.db"}, "sqlite:///a.db")
+    assert is_own({}, "sqlite:///a.db")  # it ended before it had a run
+    assert not is_own({"tracking_uri": "sqlite:///a.db"}, "sqlite:///b.db")

@@ -14,7 +14,7 @@ from ragauge.compare._pairs import pair_frame
 from ragauge.contract.answer_measures import as_record, checked, in_order
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import RANKINGS
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs, leaderboard
 from ragauge.findings.terminal import detectable_text, leaderboard_text
 from ragauge.measures.rankings import ranking_infos

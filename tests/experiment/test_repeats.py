@@ -95,7 +95,8 @@ def test_shares_and_measures_are_means_over_repeats_with_the_topic_as_unit(small
     with SeededServer(reply) as server:
         made = job(small, server.url, 3)
         rows, frame = made.outcomes, made.repeated
-    assert list(frame.columns[:4]) == ["qid", "n_tokens", "sample", "repeat"]
+    of_repeats = ["qid", "n_tokens", "sample", "repeat"]
+    assert list(frame) == [*of_repeats, "answer", "answer_status", "label", "judge_status", "em"]
     assert len(frame) == 9
     shares = share_estimates(rows)
     assert shares["correct_share"].value == pytest.approx(frame["label"].eq(5).mean())

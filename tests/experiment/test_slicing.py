@@ -8,11 +8,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Found
 from ragauge.estimate.slicing import SliceBy
 from ragauge.experiment.outcomes import outcomes as joined
+from ragauge.experiment.setup.config import check_slices
 from ragauge.experiment.slicing import (
     read_slices,
     read_weights,
@@ -85,6 +87,13 @@ def test_weights_that_are_none_are_refused(weights: Any, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_weights(weights, read_slices(["type"]))
     assert str(caught.value).startswith(message)
+
+
+def test_slices_and_weights_may_point_at_other_keys_of_the_config() -> None:
+    cfg = OmegaConf.create(
+        {"of": "hops", "w": 0.5, "slices": ["${of}"], "slice_weights": {"hops": {"2": "${w}", "3": 1}}}
+    )
+    assert check_slices(cfg) == ((SliceBy("hops"),), {"hops": {"2": 0.5, "3": 1.0}})
 
 
 def test_weights_name_the_slices_that_there_are() -> None:

@@ -164,7 +164,7 @@ def test_what_no_small_input_shows_needs_a_version_for_edited_code() -> None:
 
 
 def test_each_option_has_an_output_of_its_own() -> None:
-    names = ["order/rank", "order/reverse", "chunker/none", "chunker/tokens", "expander/none", "expander/neighbours"]
+    names = ["order/rank", "order/reverse", "chunker/none", "chunker/tokens", "expander/none", "order/long_context"]
     outputs = [versions.output(name) for name in names]
     assert len({*outputs}) == len(names) - 1  # without an expander the order by rank is the order
     assert outputs == [versions.output(name) for name in names]

@@ -11,7 +11,7 @@ import pytest
 from ragauge import track
 from ragauge.contract.answer_measures import as_record
 from ragauge.contract.jobs import Jobs
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.experiment.sweep.run import track_sweep
 from ragauge.findings.pooling import pooled
 from ragauge.show.html import html

@@ -11,7 +11,7 @@ import pytest
 
 from ragauge.contract.finding import Num
 from ragauge.contract.jobs import Jobs
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.findings.answers import cut_after_answers, recorded_costs
 from ragauge.findings.classes import shares_of_all
 from ragauge.findings.pooling import Pooled

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Measure
+from ragauge.contract.measures import Measure
 from ragauge.measures import Substring, _kernels
 
 ANY_TEXT = st.text(st.characters(), max_size=30)  # surrogates and all

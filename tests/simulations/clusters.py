@@ -17,7 +17,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate import bounded_mean, cross_validate, ppi_shares
 from ragauge.estimate.agreement import kappa_estimate
 from ragauge.estimate.best import best_systems

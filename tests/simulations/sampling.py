@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from ragauge.contract.answer_measures import NOT_SAMPLED
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate import choose_topics, cross_fit, ppi_shares
 from ragauge.estimate.human import human_shares
 from ragauge.estimate.intervals import bounded_mean

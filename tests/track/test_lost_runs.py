@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from ragauge.contract import provenance
 from ragauge.contract.errors import RagaugeError
 from ragauge.contract.interruption import lost, refuse_lost
-from ragauge.experiment.folder import JobFolder
 from ragauge.track import Run, Tracker, _lost
 
 TAGS = {"role": "job", "sweep_id": "day_time_0", "job": "3", "n_tokens": "100"}
@@ -118,25 +114,6 @@ def test_a_single_job_takes_over_nothing(tracker: Tracker) -> None:
         raise KeyboardInterrupt
     with tracker.run("r", PARAMS, single) as second:
         assert second.run_id != first.run_id
-
-
-@pytest.mark.parametrize(
-    ("record", "expected"),
-    [
-        ({"run_id": "a", "exit_code": 0}, "a"),
-        ({"run_id": "a", "exit_code": 1}, "a"),
-        ({"run_id": "a", "exit_code": 143}, None),
-        ({"run_id": "a", "exit_code": 130}, None),
-        ({"exit_code": 2}, None),
-        (None, None),
-    ],
-)
-def test_a_record_names_the_run_that_ended_unless_it_was_interrupted(
-    tmp_path: Path, record: dict | None, expected: str | None
-) -> None:
-    if record is not None:
-        (tmp_path / "job.json").write_text(json.dumps(record))
-    assert JobFolder(tmp_path, tmp_path.parent, 0, {}, ()).ended_run == expected
 
 
 def test_a_job_that_is_lost_for_good_fails_with_the_reason_in_its_run(tracker: Tracker) -> None:

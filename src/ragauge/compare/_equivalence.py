@@ -11,7 +11,7 @@ from ragauge.compare._metrics import ALPHA
 from ragauge.compare._pairs import by_run, known_pairs, less_base, shown_titles
 from ragauge.contract.finding import Cell, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
 from ragauge.contract.jobs import Compared
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 
 EQUIVALENT, FURTHER, OPEN = "equivalent", "further apart", "not shown"
 _HEADS = "run | <measure | topics | difference, 90 % interval | <shown"

@@ -24,7 +24,7 @@ from ragauge.contract.finding import (
     Shown,
 )
 from ragauge.contract.jobs import Compared
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.measures.rankings import CLASSIC_NAMES, CLASSICS, metric_of
 
 ALPHA = 0.05

@@ -13,7 +13,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.families import NOT_SIMULTANEOUS
 from ragauge.contract.finding import DIFFERS, Cell, Col, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
 from ragauge.contract.jobs import Compared
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs
 from ragauge.estimate.clusters import clustered_text, clusterings
 from ragauge.estimate.human import human_pairs

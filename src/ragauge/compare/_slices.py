@@ -24,7 +24,7 @@ from ragauge.contract.finding import (
     Shown,
 )
 from ragauge.contract.jobs import Compared
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.pairs import corrected
 from ragauge.estimate.slices import (
     ABOUT_SHRUNK,

@@ -12,8 +12,8 @@ from ragauge.contract import comparable
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import DRAWN_WITH, LABEL_OF
 from ragauge.contract.groups import ANSWERS
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.progress import progress
-from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.records import RECORD_FILE, read_records, refuse_trainings
 from ragauge.diagnose.failures import CAUSE
 from ragauge.estimate.clusters import SHARED, same_clusters

@@ -13,9 +13,9 @@ from typing import Any, get_args, get_type_hints
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.groups import ANSWERS, FEATURES, GROUPS
+from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
 from ragauge.contract.metric_names import MEASURE_ENDS
 from ragauge.contract.offers import AnswerMeasureOffers, offered
-from ragauge.contract.protocols import AnswerMeasure, AnswerMeasureInfo
 
 ANSWER_MEASURES_TAG = "ragauge.answer_measures"  # of an MLflow run: the record as JSON
 RANKINGS_SECTION = "Rankings"  # of the measures of the ranking that every job has

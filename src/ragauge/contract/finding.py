@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ragauge.contract.jobs import Compared, Job, Jobs
+    from ragauge.contract.measures import AnswerMeasureInfo
     from ragauge.contract.metric_names import Metric
-    from ragauge.contract.protocols import AnswerMeasureInfo
 
 Kind = Literal[
     "score", "share", "points", "signed", "whole", "p", "usd", "seconds", "milliseconds"

@@ -14,7 +14,7 @@ from ragauge.contract.answer_measures import in_order
 from ragauge.contract.families import Families
 from ragauge.contract.frames import Batches
 from ragauge.contract.groups import GROUPS
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 
 _SETTINGS = ("seed", "bootstrap", "estimate", "report")  # of the pooled estimates
 

@@ -11,7 +11,8 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 
 import pandas as pd
 
-from ragauge.contract.protocols import AnswerMeasureInfo, Retriever
+from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.protocols import Retriever
 
 Offers = TypeVar("Offers")
 
@@ -143,7 +144,7 @@ class AnswerMeasureOffers(PartOffers, Protocol):
     """Optional members of an answer measure.
 
     infos: how its values are shown, in the place of `info`, of one with several.
-    needs: the parts that a job must have (`ragauge.contract.protocols.Needed`). Where one lacks, the job ends before
+    needs: the parts that a job must have (`ragauge.contract.measures.Needed`). Where one lacks, the job ends before
         any work; a measure that is `optional` is left out instead.
     sees_longest: whether `measure_passages` is given what stands in the longest context that the job lays out.
     job_metrics: the names of what `MeasuresJob.of_job` gives.

@@ -387,62 +387,6 @@ class ContextOrder(Protocol):
         """int64 [n], a permutation: element i is the rank of the passage that stands i-th."""
 
 
-@runtime_checkable
-class Measure(Protocol):
-    """Config group `measure`: how much of the evidence stands in a context (and `MeasureOffers`)."""
-
-    @property
-    def name(self) -> str:
-        """The measure's name in frames and tags."""
-
-    def score(self, evidence: Sequence[str], context: str, ends: np.ndarray) -> np.ndarray:
-        """float64 [len(evidence), len(ends)] in [0, 1]: evidence i in context[:ends[j]]."""
-
-
-@runtime_checkable
-class ScoresAll(Protocol):
-    """A measure of evidence that takes many contexts in one call."""
-
-    def score_all(
-        self, evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
-    ) -> Sequence[np.ndarray]:
-        """What `Measure.score` gives every context."""
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """The passages of one layout, and the character of it at which each begins; a space is between them."""
-
-    texts: Sequence[str]
-    starts: Sequence[int]
-
-
-@runtime_checkable
-class MeasuresPieces(Protocol):
-    """A measure of evidence that takes shared models, which it names in `uses`, and sees single passages.
-
-    It is asked in place of `Measure.score`. One that asks the chat model asks the evaluator.
-    """
-
-    uses: ClassVar[frozenset[str]]
-
-    @property
-    def name(self) -> str:
-        """The measure's name in frames and tags."""
-
-    def score_pieces(
-        self,
-        evidence: Sequence[Sequence[str]],
-        layouts: Sequence[Pieces],
-        ends: Sequence[np.ndarray],
-        tools: Tools,
-    ) -> list[np.ndarray]:
-        """For every layout float64 [its evidence, its ends] in [0, 1]: evidence i in layout[:ends[j]].
-
-        NaN where it could not be measured, because a request got no answer.
-        """
-
-
 class Generator(Protocol):
     """Config group `llm`: answers from contexts."""
 
@@ -454,45 +398,6 @@ class Generator(Protocol):
 
         Columns that the data model does not name are attributes of the answers, and come with the outcomes.
         """
-
-
-@dataclass(frozen=True)
-class AnswerMeasureInfo:
-    """How an answer measure is shown, wherever it is shown.
-
-    name: in metrics, tables and frames (letters, digits, _); label: in the report and on the terminal.
-    direction: which values are better. unit: "share" in [0, 1], shown in per cent, "ratio" in [0, 1], shown
-        as a number, "signed" in [-1, 1], or "score", of any size.
-    section: the section of the report that it stands in.
-    of: the object that it describes: the "answer", the "context" that the LLM gets, the "ranking" that the context is
-        taken from, or the judge's "verdict". Context and ranking are known before an LLM is asked for the answer.
-    on_terminal: whether the leaderboard on the terminal shows it, too.
-    compared: whether systems are compared by it. False: it describes a topic, and no value of it is better.
-    limit: a mean above it prints `beyond`, a sentence in which {share} is the mean in per cent.
-    """
-
-    name: str
-    label: str
-    direction: Literal["higher", "lower"] = "higher"
-    unit: Literal["share", "ratio", "signed", "score"] = "score"
-    section: str = "Answers"
-    of: Literal["answer", "context", "ranking", "verdict"] = "answer"
-    on_terminal: bool = True
-    compared: bool = True
-    limit: float | None = None
-    beyond: str = ""
-
-    def warning(self, mean: float, system: str = "") -> str | None:
-        """The sentence on a mean above the limit, of a system where one is named; else None."""
-        if self.limit is None or not mean > self.limit:
-            return None
-        told = self.beyond.replace("{share}", f"{mean:.1%}")
-        return f"{system}: {told}" if system else told
-
-    @property
-    def bounded(self) -> bool:
-        """Whether all values lie in [0, 1]."""
-        return self.unit in ("share", "ratio")
 
 
 @runtime_checkable
@@ -519,160 +424,12 @@ class Monitored(Protocol):
         """The id of the trace of every topic [qid, query], by qid."""
 
 
-Needed = Literal["references", "evidence", "contexts", "answers", "citations", "chat", "changed", "generator", "judge"]
-
-
-class AnswerMeasure(Protocol):
-    """One of the list `answers`: what an answer is worth beside its judge class.
-
-    Optional members, such as the parts that a job `needs` to have, are in
-    `ragauge.contract.offers.AnswerMeasureOffers`.
-    """
-
-    uses: ClassVar[frozenset[str]]
-
-    @property
-    def info(self) -> AnswerMeasureInfo:
-        """How the measure is shown."""
-
-    def measure(
-        self,
-        topics: pd.DataFrame,
-        evidence: pd.DataFrame,
-        contexts: pd.DataFrame,
-        answers: pd.DataFrame,
-        tools: Tools,
-    ) -> pd.DataFrame:
-        """Frame `answer_values`, a row for every row of `answers` and every info.
-
-        `value` is missing where there is no answer or it could not be measured; `status` says why. `detail`,
-        where it is there, is JSON that shows what the value rests on.
-        """
-
-
-@runtime_checkable
-class MeasuresJob(Protocol):
-    """An answer measure that says something of all answers of a job together, too."""
-
-    def of_job(self, topics: pd.DataFrame, answers: pd.DataFrame) -> dict[str, float]:
-        """Metrics of the job by name, without intervals; {} where there is nothing to measure."""
-
-
-@runtime_checkable
-class MeasuresPassages(Protocol):
-    """An answer measure that looks at the single passages of a context; it is asked in place of `measure`."""
-
-    def measure_passages(
-        self,
-        topics: pd.DataFrame,
-        evidence: pd.DataFrame,
-        passages: pd.DataFrame,
-        answers: pd.DataFrame,
-        tools: Tools,
-    ) -> pd.DataFrame:
-        """Frame `answer_values`, as `AnswerMeasure.measure` gives it.
-
-        passages: frame `used_passages`, what stands in the topic's context. A measure with `sees_longest = True` gets
-            `longest_passages`: the text of the longest context that the job lays out. `chars` characters of each
-            passage stand in this job's context, or 0, `longest` in that one.
-        """
-
-
-@runtime_checkable
-class MeasuresLayouts(Protocol):
-    """An answer measure that is one of evidence in contexts; it is asked in place of `measure`."""
-
-    def measure_layouts(
-        self,
-        evidence: pd.DataFrame,
-        layouts: pd.DataFrame,
-        prefixes: pd.DataFrame,
-        answers: pd.DataFrame,
-        tools: Tools,
-    ) -> pd.DataFrame:
-        """Frame `answer_values`, as `AnswerMeasure.measure` gives it.
-
-        evidence: the parts that contexts are scored by; layouts and prefixes: the frames of these names, the
-        latter at the job's budget.
-        """
-
-
-@runtime_checkable
-class MeasuresRanking(Protocol):
-    """An answer measure that looks at no answer; it is asked in place of `measure`, for all topics."""
-
-    def measure_ranking(
-        self, topics: pd.DataFrame, run: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools
-    ) -> pd.DataFrame:
-        """Frame `answer_values` with a row for every topic and info, as `AnswerMeasure.measure` gives it.
-
-        topics: [qid, query]; run: frame `run`; passages: frame `used_passages`, of the contexts of n_tokens.
-        """
-
-
-@runtime_checkable
-class VariesContexts(Protocol):
-    """An answer measure for which the llm answers from other contexts than the job's: one text alone, say.
-
-    It is asked in place of `measure`. varies: whether these are made of the texts of the "ranking" or of the
-    passages of the "context". judged: whether the judge says what the answers from them are worth. calls: the prefix of
-    the metrics of these calls, such as erag_.
-    """
-
-    varies: ClassVar[Literal["ranking", "context"]]
-    calls: ClassVar[str]
-
-    @property
-    def judged(self) -> bool:
-        """Whether `measure_varied` gets verdicts."""
-
-    def vary(self, topics: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools) -> pd.DataFrame:
-        """The contexts to answer from: [qid, n_tokens, variant, text], each variant once a topic.
-
-        passages: frame `used_passages`, or of a ranking [qid, rank, docno, text]. `tools` has the tokenizer
-        alone.
-        """
-
-    def measure_varied(
-        self,
-        topics: pd.DataFrame,
-        evidence: pd.DataFrame,
-        passages: pd.DataFrame,
-        varied: pd.DataFrame,
-        answers: pd.DataFrame,
-        tools: Tools,
-    ) -> pd.DataFrame:
-        """Frame `answer_values`, as `AnswerMeasure.measure` gives it.
-
-        varied: [qid, n_tokens, variant, answer, status], and with `judged` the judge's `label`.
-        """
-
-
-@runtime_checkable
-class MeasuresRepeats(Protocol):
-    """An answer measure of all answers to a topic (`llm.repeat`); `measure` leaves its values missing."""
-
-    def measure_repeats(self, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Values [qid x name of an info] from [qid, n_tokens, sample, answer], missing where there is nothing."""
-
-
 @runtime_checkable
 class Repeatable(Protocol):
     """An llm or judge that may give another reply to the same request (`llm.repeat`, `judge.per_answer`)."""
 
     def repeated(self, number: int) -> Any:
         """The component for repeat `number`, from 1, whose requests are its own; ConfigError if none can differ."""
-
-
-@runtime_checkable
-class RewritesAnswers(Protocol):
-    """A measure that varies contexts and has the judge asked about other answers than those of the llm."""
-
-    def to_judge(self, answers: pd.DataFrame) -> pd.DataFrame:
-        """The answers that the judge is asked about, of the llm's [qid, n_tokens, variant, answer, status].
-
-        Variants of its own may be among them.
-        """
 
 
 class Judge(Protocol):

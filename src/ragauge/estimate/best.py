@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.outcomes import asked, by_cluster, clusters_by_topic, weights_of
 from ragauge.estimate.pairs import OF_CLASSES, topic_tables
 from ragauge.estimate.signs import FLIPS, all_flipped, flipped_sums, tail_p

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.best import BestSystems, best_sets
 from ragauge.estimate.intervals import LEVEL, Estimate, bootstrap_mean, bounded_mean
 from ragauge.estimate.outcomes import (

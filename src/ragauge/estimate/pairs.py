@@ -11,7 +11,7 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate._powered import difference_test, powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate, paired_means, paired_share_interval
 from ragauge.estimate.outcomes import (

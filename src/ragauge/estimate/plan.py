@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import is_number, require, require_fraction, require_number
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL
 from ragauge.estimate.outcomes import asked, by_cluster, clusters_by_topic
 from ragauge.estimate.pairs import _SIGN_FLIPS, OF_CLASSES, topic_tables

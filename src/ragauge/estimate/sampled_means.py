@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.answer_measures import NOT_SAMPLED
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate._powered import Powered, difference_test, powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate, wilson_interval
 from ragauge.estimate.outcomes import CLUSTER, of_these_topics, topic_codes, units_of

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.board import measured_mean, rejection, share_estimates
 from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean, effective_topics, units_among, wilson_interval
 from ragauge.estimate.outcomes import asked, clusters_of, labels_of, scored, share_columns, with_classes

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate import (
     HEADLINE_SHARES,
     Agreement,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
     from ragauge.contract.frames import Batches
-    from ragauge.contract.protocols import AnswerMeasureInfo
+    from ragauge.contract.measures import AnswerMeasureInfo
     from ragauge.experiment.stages.pipeline import Pipeline
     from ragauge.experiment.stages.stage import Stage
 

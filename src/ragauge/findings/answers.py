@@ -26,8 +26,8 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresJob
 from ragauge.contract.offers import AnswerMeasureOffers, offered
-from ragauge.contract.protocols import AnswerMeasureInfo, MeasuresJob
 from ragauge.estimate.sampled_means import answered
 from ragauge.findings.cost import RECORDED
 from ragauge.findings.leaderboard import measured

@@ -15,7 +15,7 @@ import pandas as pd
 
 from ragauge.contract import provenance
 from ragauge.contract.frames import content_digest
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate import ppi_shares, summary
 from ragauge.estimate.outcomes import CLUSTER, TARGET, fit_rows, with_classes
 from ragauge.show.drawing import save

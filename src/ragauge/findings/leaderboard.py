@@ -27,7 +27,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Jobs
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate import compare_pairs, leaderboard
 from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.best import BestSystems, best_sets

@@ -31,7 +31,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Job, Jobs
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate import summary
 from ragauge.estimate.board import REJECTION
 from ragauge.estimate.intervals import Estimate

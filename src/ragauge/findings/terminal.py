@@ -11,7 +11,7 @@ import pandas as pd
 from ragauge.contract.answer_measures import besides_rankings, column_label
 from ragauge.contract.families import Families
 from ragauge.contract.groups import CALLS
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.visible import table, visible
 
 WIDTH = 80  # columns of what a sweep prints at its end

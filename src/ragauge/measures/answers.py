@@ -18,8 +18,9 @@ import pandas as pd
 from ragauge.contract.answer_measures import NO_ANSWER, NO_EVIDENCE, NO_REFERENCE, infos_of
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.errors import DataError
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.offers import MeasureOffers, offered
-from ragauge.contract.protocols import AnswerMeasureInfo, Tools
+from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references
 from ragauge.measures.scores import part_scores
 from ragauge.measures.tokens import LaidOut, by_tokens, check_articles, places, tokens_of

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragauge.contract.frames import Batches, batches_of, count_rows, rows_at, rows_where
-from ragauge.contract.protocols import Measure
+from ragauge.contract.measures import Measure
 from ragauge.measures.matching import Subsequence, Substring
 from ragauge.measures.scores import score_all
 

@@ -15,8 +15,9 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import Batches, batches_of, rows_at
+from ragauge.contract.measures import Measure, MeasuresPieces
 from ragauge.contract.offers import MeasureOffers, TokenizerOffers, offered
-from ragauge.contract.protocols import Measure, MeasuresPieces, Tokenizer, Tools
+from ragauge.contract.protocols import Tokenizer, Tools
 from ragauge.measures.scores import part_scores
 from ragauge.retrieval.contexts import build_contexts
 

@@ -17,7 +17,7 @@ import pandas as pd
 from ragauge.contract.answer_measures import RANKINGS_SECTION
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.groups import RANKINGS
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 
 OF_CHUNKS = "chunk:"  # before the name of a measure that is taken over chunks and not over documents
 _F1 = re.compile(r"F1@([1-9][0-9]*)")

@@ -22,10 +22,10 @@ from ragauge.experiment.stages.components import instantiate_components
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.plugins.compression.llm import LLMCompressor
 from ragauge.plugins.compression.sentences import SentenceCompressor
-from ragauge.retrieval.expanders import DocumentExpander
 from ragauge.retrieval.retrievers import Sim
 from scripted_chat import unframed
 from small_pipeline import DOCS, SmallPipelines
+from whole import Whole
 
 
 @dataclass(frozen=True)
@@ -64,22 +64,22 @@ def texts_of(pipeline: Pipeline, qid: str = "q1") -> list[str]:
 
 
 def test_the_sentence_most_like_the_question_is_left(small: SmallPipelines) -> None:
-    both = small(expander=DocumentExpander(), compressor=SentenceCompressor(share=0.01), retriever=Sim(top_k=1))
+    both = small(expander=Whole(), compressor=SentenceCompressor(share=0.01), retriever=Sim(top_k=1))
     assert texts_of(both) == ["Anna built the tower."]
 
 
 def test_passages_whose_reply_failed_are_asked_for_again(small: SmallPipelines) -> None:
     chat = Copying(failing=["tower"])
     parts = {"compressor": LLMCompressor(), "llm": chat, "judge": NoJudge(), "retriever": Sim(top_k=1)}
-    once = small(**parts, expander=DocumentExpander())
+    once = small(**parts, expander=Whole())
     assert [texts_of(once, qid) for qid in ("q1", "q2")] == [[DOCS[0]["text"]], ["The bridge stands in Linz"]]
     assert once.tools.counted == {"compressor_failed": 1}
     chat.failing.clear()
-    again = small(**parts, expander=DocumentExpander(), docs=DOCS)
+    again = small(**parts, expander=Whole(), docs=DOCS)
     assert texts_of(again) == ["Anna built the tower"]
     assert again.tools.counted == {"compressor_failed": 0}
     kept = len(chat.asked)
-    third = small(**parts, expander=DocumentExpander())
+    third = small(**parts, expander=Whole())
     assert texts_of(third) == ["Anna built the tower"]
     assert "compressed" not in third.made
     assert len(chat.asked) == kept

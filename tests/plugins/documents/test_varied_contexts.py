@@ -25,9 +25,9 @@ from ragauge.findings.answers import warnings_of
 from ragauge.findings.cost import costs_of_parts
 from ragauge.plugins.documents.alignment import alignment
 from ragauge.plugins.documents.erag import ERag
-from ragauge.retrieval.expanders import DocumentExpander
 from ragauge.retrieval.retrievers import BM25, MLQ, MMR, NoRetrieval, Reo, Sim
 from small_pipeline import DOCS, TOPICS, SmallPipelines, own_values
+from whole import Whole
 
 PRICE = {"prompt": 1.0, "completion": 2.0}
 BUDGETS = (2, 5, 8, 16)
@@ -179,7 +179,7 @@ def test_the_judge_labels_what_is_answered_from_one_text(small: SmallPipelines) 
 
 
 def test_what_an_expander_made_of_the_texts_is_what_stands_alone(small: SmallPipelines) -> None:
-    job = small(answers={"erag": ERag(depth=1, measures=("P@1",))}, expander=DocumentExpander(), n_tokens=50)
+    job = small(answers={"erag": ERag(depth=1, measures=("P@1",))}, expander=Whole(), n_tokens=50)
     texts = job.frame("erag_contexts")["text"]
     assert set(texts) <= {row["text"] for row in DOCS}
 

@@ -12,7 +12,7 @@ from matplotlib.colors import to_hex
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Num, Tagged, columns_of
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.plugins.foresight.finding import best_of, best_sentence, foresight_figure, foresight_grid
 from ragauge.plugins.foresight.measures import Foresight
 from ragauge.plugins.foresight.target import Target

@@ -16,7 +16,7 @@ from statsmodels.stats.multitest import multipletests
 from irregular_sweep import UNANSWERABLE, irregular_sweep
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Tagged
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.plugins.foresight.finding import best_of, best_sentence, foresight_figure, foresight_grid
 from ragauge.plugins.foresight.measures import STATISTICS, Foresight, Pairs, _p_best, foresight
 

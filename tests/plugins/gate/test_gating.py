@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize, stats
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.plan import topics_for_mean
 from ragauge.plugins.gate.gating import (
     Paired,

@@ -283,6 +283,7 @@ def test_a_minimum_is_looked_at_with_a_wider_interval(store: str) -> None:
     one, plain = only(wide), only(metrics)
     ratio = norm.isf(level_of(0.025, [0.2])) / norm.isf(0.025)
     assert one.value - one.lo == pytest.approx((plain.value - plain.lo) * ratio)
+    assert one.hi - one.value == pytest.approx((plain.hi - plain.value) * ratio)
     # Decided as the wider interval says.
     assert one.verdict == ("pass" if one.lo >= 0.4 else "inconclusive")
     missed = only(gate_runs(Asked(run, read_gate({"ir_score": 0.9, "look": "1/5"})), store))

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import MeasuresPassages, Tools
+from ragauge.contract.measures import MeasuresPassages
+from ragauge.contract.protocols import Tools
 from ragauge.plugins.llm_measures.context_precision import ContextPrecision, average_precision, read_useful
 from ragauge.plugins.llm_measures.context_relevance import ContextRelevance, read_needed
 from scripted_chat import ScriptedChat, always, answers, evidence, topics, unframed, used, values

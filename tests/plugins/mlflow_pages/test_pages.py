@@ -27,11 +27,11 @@ from ragauge.plugins.mlflow_pages.topics import (
     why_score,
 )
 from ragauge.plugins.mlflow_pages.writing import write_traces
-from ragauge.retrieval.expanders import DocumentExpander
 from ragauge.retrieval.retrievers import Sim
 from ragauge.track import Run, Tracker
 from servers import mlflow_server
 from small_pipeline import DOCS, SmallPipelines
+from whole import Whole
 
 CODE = AssessmentSource("CODE", "words")
 EXPECTED = {"expected_response": "her", "expected_retrieved_context": [{"doc_uri": "d", "content": "She did."}]}
@@ -115,6 +115,17 @@ def test_a_server_holds_what_sqlite_holds(tmp_path: Path) -> None:
         check_page(Tracker(url, "pages"))
 
 
+def test_turns_of_a_conversation_are_a_session_of_their_run(tracker: Tracker) -> None:
+    client = MlflowClient(tracker.uri)
+    with tracker.run("bm25", {}, {}) as run:
+        turns = [topic("c1-1", conversation="c1"), topic("c1-2", conversation="c1"), topic("q")]
+        page = write_evaluation(client, run.experiment_id, run.run_id, turns, CODE, {})
+    found = [trace.info for trace in read(tracker, page)]
+    sessions = [info.trace_metadata.get("mlflow.trace.session") for info in found]
+    assert sessions == [f"c1 {run.run_id[:8]}"] * 2 + [None]
+    assert found[0].request_time < found[1].request_time
+
+
 def test_a_fixed_seed_repeats_no_id_of_a_trace_or_span(tracker: Tracker) -> None:
     client = MlflowClient(tracker.uri)
     traces, spans = [], []
@@ -174,7 +185,7 @@ def test_topics_show_passages_references_evidence_and_what_is_missed(small: Smal
     }
     assert first.feedback["ir_score"].rationale == "The context holds every part of the evidence."
     assert first.feedback["correct"].value is (first.feedback["judge_class"].value == 5)
-    [expanded, *_] = topics_of(job_of(small(retriever=Sim(top_k=1), expander=DocumentExpander())))
+    [expanded, *_] = topics_of(job_of(small(retriever=Sim(top_k=1), expander=Whole())))
     assert expanded.chunks == [("d1%p0", DOCS[0]["text"])]
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.intervals import paired_mean
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.pairs import compare_pairs

@@ -12,7 +12,8 @@ import pytest
 from ragauge.contract.answer_measures import besides_rankings
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
-from ragauge.contract.protocols import MeasuresRanking, Tools
+from ragauge.contract.measures import MeasuresRanking
+from ragauge.contract.protocols import Tools
 from ragauge.estimate.topic_samples import Sample
 from ragauge.plugins.performance.predictors import QueryPerformance, gives_ranks_alone, nqc, smv, wig
 from small_pipeline import SmallPipelines

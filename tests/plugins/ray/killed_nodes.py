@@ -27,9 +27,9 @@ from ragauge.contract.protocols import Tools
 from ragauge.measures import Substring
 from ragauge.measures.scores import part_scores
 from ragauge.plugins.ray.engine import RayEngine
+from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker
 from ragauge.retrieval.chunkers import chunked
 from ragauge.retrieval.embedders import CachedEmbedder, SentenceTransformerEmbedder
-from ragauge.retrieval.rerankers import CrossEncoderReranker
 from ragauge.retrieval.retrievers import Sim
 from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer

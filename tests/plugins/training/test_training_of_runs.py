@@ -19,7 +19,7 @@ from ragauge import track
 from ragauge.contract import comparable
 from ragauge.contract.answer_measures import as_tag
 from ragauge.contract.groups import GROUPS
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate import fit_predictor
 from ragauge.experiment.folder import JobFolder
 from ragauge.plugins.training import config

@@ -9,10 +9,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from ragauge.contract.frames import Batches
+from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker
 from ragauge.plugins.upkeep import listing, removal
 from ragauge.plugins.upkeep.check import damage
 from ragauge.plugins.upkeep.listing import list_items
-from ragauge.retrieval.rerankers import CrossEncoderReranker
 from ragauge.store import Key, Store, file_sha256
 from small_pipeline import SmallPipelines
 from tiny_cross_encoder import write_cross_encoder

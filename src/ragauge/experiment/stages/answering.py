@@ -11,19 +11,17 @@ from ragauge.contract import frames
 from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.offers import AnswerMeasureOffers, GeneratorOffers, offered
-from ragauge.contract.protocols import (
+from ragauge.contract.measures import (
     AnswerMeasure,
     AnswerMeasureInfo,
-    Generator,
-    Judge,
     MeasuresLayouts,
     MeasuresPassages,
     MeasuresRanking,
     RewritesAnswers,
-    Tools,
     VariesContexts,
 )
+from ragauge.contract.offers import AnswerMeasureOffers, GeneratorOffers, offered
+from ragauge.contract.protocols import Generator, Judge, Tools
 from ragauge.experiment.stages.contexts import texts_of_ranking
 from ragauge.experiment.stages.retrieval import retrieved_chunks
 from ragauge.experiment.stages.stage import (

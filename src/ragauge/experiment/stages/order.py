@@ -11,16 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 import pandas as pd
 
 from ragauge.contract.loading import locate
+from ragauge.contract.measures import AnswerMeasure, MeasuresPassages, MeasuresRanking, VariesContexts
 from ragauge.contract.offers import AnswerMeasureOffers, RetrieverOffers, offered
-from ragauge.contract.protocols import (
-    AnswerMeasure,
-    Approximates,
-    BringsTexts,
-    MeasuresPassages,
-    MeasuresRanking,
-    SeesEvidence,
-    VariesContexts,
-)
+from ragauge.contract.protocols import Approximates, BringsTexts, SeesEvidence
 from ragauge.experiment.stages.answering import (
     Answer,
     AskedAnswers,

@@ -15,14 +15,8 @@ import pandas as pd
 from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.checks import require, require_count
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import (
-    ASKED,
-    MeasuresLayouts,
-    MeasuresRepeats,
-    Repeatable,
-    VariesContexts,
-    judges_together,
-)
+from ragauge.contract.measures import MeasuresLayouts, MeasuresRepeats, VariesContexts
+from ragauge.contract.protocols import ASKED, Repeatable, judges_together
 from ragauge.contract.topics import MOST_LABELS
 from ragauge.estimate.prompts import OF_REPEATS, outcomes_of_repeats
 
@@ -183,7 +177,7 @@ def repeated(pipeline: Any) -> pd.DataFrame:
             one = one.merge(more, on="qid", how="left", validate="one_to_one")
         rows.append(one.assign(sample=sample, repeat=repeat))
     found = pd.concat(rows, ignore_index=True)
-    return found[[*OF_REPEATS, *found.columns.difference(OF_REPEATS, sort=False)]]
+    return found[[*OF_REPEATS, *found.columns.difference(OF_REPEATS)]]
 
 
 def with_repeats(pipeline: Any, rows: pd.DataFrame) -> pd.DataFrame:

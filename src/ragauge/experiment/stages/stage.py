@@ -18,9 +18,8 @@ from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.frames import Batches, columns_of, rows_where
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
+from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo, Measure, MeasuresPieces
 from ragauge.contract.protocols import (
-    AnswerMeasure,
-    AnswerMeasureInfo,
     ChatModel,
     Chunker,
     Compressor,
@@ -29,8 +28,6 @@ from ragauge.contract.protocols import (
     Expander,
     Generator,
     Judge,
-    Measure,
-    MeasuresPieces,
     ReadsFiles,
     Reranker,
     Retriever,
@@ -95,7 +92,6 @@ class Incomplete(Exception):
     """
 
     def __init__(self, frames: Frames, failed: int = 0, of: int = 0, what: str = "contexts") -> None:
-        super().__init__("rows are missing")
         self.frames = frames
         self.failed, self.of, self.what = failed, of, what
 

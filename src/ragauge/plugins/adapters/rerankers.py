@@ -20,7 +20,7 @@ from ragauge.plugins.adapters.foreign import (
     transformed,
 )
 from ragauge.retrieval.ranking import rank_scores, ranked, ranks_within
-from ragauge.retrieval.rerankers._hits import candidates, check_depth
+from ragauge.retrieval.rerankers import candidates, check_depth
 
 
 @dataclass(frozen=True)

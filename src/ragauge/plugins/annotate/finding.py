@@ -11,8 +11,8 @@ import pandas as pd
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, JobFinding, Num, Section, Shown, Text
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.offers import MeasureOffers, offered
-from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.measures import mean_over_parts, part_scores
 from ragauge.measures.floor import is_corrected, raw
 from ragauge.plugins.annotate.corrected import Corrected, corrected_mean

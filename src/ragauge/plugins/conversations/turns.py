@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ragauge.contract.topics import CONVERSATION, HISTORY, TURN
-from ragauge.datasets._fields import BadRow, is_attribute, short, valid_string
+from ragauge.datasets._fields import BadRow, is_attribute, listed, listed_or_none, short, string, valid_string
 from ragauge.datasets.recordings import NAMES
 
 _ROLES = {
@@ -18,6 +18,7 @@ _ROLES = {
     **dict.fromkeys(("system", "developer"), "system"),
 }
 _KNOWN = frozenset(name for names in NAMES.values() for name in names)
+_OF_TASK = ("answerability", "question type", "multi-turn")  # lists of a task's kinds
 _HELD_BY = ("turns", "messages", *NAMES["question"])  # keys that may hold a list of messages
 
 
@@ -56,8 +57,10 @@ def turns_of(row: Mapping[str, Any], number: str) -> list[dict[str, Any]] | None
     """A row for every turn of a row that is a conversation; None for any other row.
 
     number: the name of a conversation without a qid. The attributes of the row are each turn's; its other keys, such as
-    the reference, are those of its last turn. A message's own keys are its turn's.
+    the reference, are those of its last turn. A message's own keys are its turn's. A task of MTRAG is one turn.
     """
+    if is_task(row):
+        return [task_row(row)]
     name = next((key for key in _HELD_BY if _listed(row.get(key)) is not None), None)
     if name is None:
         if "scenario" in row and not any(row.get(key) for key in _HELD_BY):
@@ -79,6 +82,45 @@ def turns_of(row: Mapping[str, Any], number: str) -> list[dict[str, Any]] | None
     if not found:
         raise BadRow(f"{name!r} is a conversation without a message of its user")
     return [*found[:-1], {**whole, **({"reference": outcome} if outcome else {}), **found[-1]}]
+
+
+def is_task(row: Mapping[str, Any]) -> bool:
+    """Whether a row has the keys of a generation task of MTRAG."""
+    return {"task_id", "conversation_id", "input"} <= row.keys()
+
+
+def task_row(task: Mapping[str, Any]) -> dict[str, Any]:
+    """The turn that a generation task of MTRAG asks about: its last message, after those before it.
+
+    `targets` are its references, unless it is UNANSWERABLE; `contexts` and `predictions` those of a system. BadRow for
+    a task that does not end with a question.
+    """
+    turns = exchanges(listed(task, "input"))
+    if not turns or "response" in turns[-1] or not turns[-1]["question"].strip():
+        raise BadRow("the last message of 'input' is no question of the user")
+    named = {str(key).lower(): value for key, value in task.items()}  # MTRAG-UN writes some keys with capitals
+    kinds = {key.replace(" ", "_").replace("-", "_"): named.get(key) for key in _OF_TASK}
+    contexts, said = listed_or_none(task, "contexts"), listed_or_none(task, "predictions")
+    unanswerable = "UNANSWERABLE" in (kinds["answerability"] or ())
+    return {
+        "qid": task_qid(string(task, "task_id")),
+        "question": turns[-1]["question"],
+        HISTORY: [text for turn in turns[:-1] for text in (turn["question"], turn.get("response", ""))],
+        CONVERSATION: string(task, "conversation_id"),
+        TURN: sum(1 for turn in turns if turn["question"]),
+        "domain": str(named.get("collection") or "").removeprefix("mt-rag-").partition("-elser")[0] or None,
+        **{key: ", ".join(map(str, value)) for key, value in kinds.items() if isinstance(value, list)},
+        "unanswerable": unanswerable,
+        "references": [] if unanswerable else [string(one, "text") for one in listed_or_none(task, "targets")],
+        "docnos": [string(one, "document_id") for one in contexts],
+        **({"contexts": [one["text"] for one in contexts]} if all("text" in one for one in contexts) else {}),
+        **({"response": string(said[0], "text")} if said else {}),
+    }
+
+
+def task_qid(name: str) -> str:
+    """The qid of a task: its conversation, a hyphen, its turn; MTRAG's files divide them by <::> or ::."""
+    return name.replace("<::>", "-").replace("::", "-")
 
 
 def _listed(value: Any) -> Any:

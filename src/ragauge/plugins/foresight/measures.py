@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.groups import FEATURES
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL, level_of_resamples, percentile_interval, topic_weights
 from ragauge.estimate.outcomes import LACK, RIGHT, asked, topic_codes, units_of, weights_of, with_classes
 from ragauge.estimate.pairs import holm

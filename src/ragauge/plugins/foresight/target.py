@@ -10,7 +10,7 @@ from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.jobs import Job
 
 if TYPE_CHECKING:
-    from ragauge.contract.protocols import AnswerMeasureInfo
+    from ragauge.contract.measures import AnswerMeasureInfo
 
 JUDGE = "judge"  # the target that is the judge's class
 

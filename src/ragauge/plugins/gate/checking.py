@@ -13,8 +13,8 @@ import pandas as pd
 from ragauge import compare
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metric_names import OF_VERDICTS
-from ragauge.contract.protocols import AnswerMeasureInfo
 from ragauge.contract.visible import visible
 from ragauge.estimate.slicing import PREFIX
 from ragauge.findings.order import metrics_of_jobs

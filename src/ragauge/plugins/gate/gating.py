@@ -17,7 +17,7 @@ import pandas as pd
 
 from ragauge.contract.checks import is_number, require, require_fraction, require_number
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate._powered import difference_statistics, powered_means
 from ragauge.estimate.board import REJECTION
 from ragauge.estimate.outcomes import LACK, asked, by_cluster, clusters_by_topic, labels_of, with_classes

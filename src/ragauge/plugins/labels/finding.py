@@ -8,7 +8,7 @@ from typing import Any
 
 from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, JobFinding, Num, Section, Shown, Text
 from ragauge.contract.jobs import Job, Jobs
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.plugins.labels.rogan_gladen import judge_by, judged_right, rogan_gladen
 
 METRIC = "correct_share_rogan_gladen"

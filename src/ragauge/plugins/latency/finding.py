@@ -13,7 +13,7 @@ from ragauge.contract.jobs import Job
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ragauge.contract.protocols import AnswerMeasureInfo
+    from ragauge.contract.measures import AnswerMeasureInfo
 
 
 class Latency(JobFinding):

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.jobs import Job
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.board import mean_of
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.experiment.measure_needs import SALT, drawn, measured, repeating

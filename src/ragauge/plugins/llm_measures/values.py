@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.llms.json_replies import OK, Found
 from ragauge.plugins.llm_measures.claims import first_lost, one_line
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import AssessmentSource
 
-    from ragauge.contract.protocols import AnswerMeasureInfo
+    from ragauge.contract.measures import AnswerMeasureInfo
 
 log = logging.getLogger(__name__)
 

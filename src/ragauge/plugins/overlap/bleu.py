@@ -15,7 +15,8 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import is_number, require, require_choice, require_flag
-from ragauge.contract.protocols import AnswerMeasureInfo, Tools
+from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references as references_of
 from ragauge.measures.answers import AgainstReferences
 from ragauge.measures.tokens import Tokens, by_tokens, tokens_of

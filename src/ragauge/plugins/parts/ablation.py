@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL, Estimate, paired_mean, paired_share_interval
 from ragauge.estimate.outcomes import RIGHT, clusters_by_topic
 from ragauge.estimate.pairs import OF_CLASSES, _Sampled, reach_of, topic_tables

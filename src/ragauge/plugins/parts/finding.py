@@ -25,7 +25,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Jobs, settings_of, systems_of
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.findings.tables import number
 from ragauge.plugins.parts.ablation import NONE, ablation, gains
 

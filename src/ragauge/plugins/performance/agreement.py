@@ -12,7 +12,8 @@ from ragauge.contract.answer_measures import NO_CONTEXT
 from ragauge.contract.checks import require, require_count, require_number
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.loading import build
-from ragauge.contract.protocols import AnswerMeasureInfo, BringsTexts, Retriever, SeesEvidence
+from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.protocols import BringsTexts, Retriever, SeesEvidence
 from ragauge.plugins.performance.overlap import rank_biased_overlap
 
 KEY = "answers.agreement"

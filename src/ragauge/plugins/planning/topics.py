@@ -11,7 +11,7 @@ import pandas as pd
 
 from ragauge.contract.checks import require, require_count, require_fraction
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.outcomes import clusters_by_topic
 from ragauge.estimate.pairs import OF_CLASSES, topic_tables
 from ragauge.estimate.plan import (

@@ -18,7 +18,7 @@ from ragauge.contract.protocols import Reply, Tools
 from ragauge.llms.chat_use import Unasked
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.ranking import rank_scores, ranks_within
-from ragauge.retrieval.rerankers._hits import candidates, check_depth
+from ragauge.retrieval.rerankers import candidates, check_depth
 
 log = logging.getLogger(__name__)
 

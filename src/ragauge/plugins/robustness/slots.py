@@ -15,7 +15,8 @@ from typing import ClassVar
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import AnswerMeasureInfo, Tools
+from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references
 from ragauge.measures.answers import measured
 from ragauge.texts.words import WITHOUT_SPACES

@@ -14,12 +14,13 @@ import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
+from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker
 from ragauge.plugins.training.contract import MODEL, Trained, Trainer, TrainingData, TrainingTools
 from ragauge.plugins.training.trainers import reranker
 from ragauge.plugins.training.trainers._pair_network import Watch, base_folder, load_base
 from ragauge.plugins.training.trainers.reranker import Reranker
 from ragauge.retrieval.pretrained import model_digest
-from ragauge.retrieval.rerankers import CrossEncoderReranker, NoReranker
+from ragauge.retrieval.rerankers import NoReranker
 from tiny_cross_encoder import write_cross_encoder
 
 NAMES = ["anna", "ben", "carl", "dora", "emil", "fred", "gina", "hugo"]

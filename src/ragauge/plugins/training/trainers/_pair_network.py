@@ -11,19 +11,19 @@ import numpy as np
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.measures.rankings import metric_of, ranking_means, ranking_values
+from ragauge.plugins.reranking.cross_encoder import fused_scores
+from ragauge.plugins.reranking.pair_model import (
+    MODEL_FILES,
+    PairModel,
+    checked_config,
+    is_pair_model,
+    require_one_score,
+)
 from ragauge.plugins.training.contract import TrainingData
 from ragauge.plugins.training.trainers.mining import relevant_chunks
 from ragauge.retrieval.pretrained import first_line, hub_folder, quiet
 from ragauge.retrieval.ranking import ranked
-from ragauge.retrieval.rerankers import (
-    MODEL_FILES,
-    PairModel,
-    candidates,
-    checked_config,
-    fused_scores,
-    is_pair_model,
-    require_one_score,
-)  # fmt: skip
+from ragauge.retrieval.rerankers import candidates
 from ragauge.texts.model_files import model_path
 
 KEY = "trainer.model"

@@ -17,6 +17,7 @@ from ragauge.contract.checks import (
 )
 from ragauge.contract.identity import runtime
 from ragauge.measures.rankings import full_name
+from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker
 from ragauge.plugins.training.contract import MODEL, Trained, TrainingData, TrainingTools
 from ragauge.plugins.training.trainers._loop import (
     Steps,
@@ -28,7 +29,7 @@ from ragauge.plugins.training.trainers._loop import (
 from ragauge.plugins.training.trainers._pair_network import Watch, base_folder, load_base
 from ragauge.plugins.training.trainers.pairs import PairSource, training_pairs
 from ragauge.retrieval.pretrained import model_digest, quiet
-from ragauge.retrieval.rerankers import CrossEncoderReranker, NoReranker
+from ragauge.retrieval.rerankers import NoReranker
 
 ACTIVATIONS = {"bce": "Sigmoid", "mse": "Identity"}  # behind the saved model's logit
 

@@ -13,14 +13,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from blocks_engine import BlocksEngine
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
+from ragauge.plugins.reranking import cross_encoder, pair_model
+from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker, fused_scores
 from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.fusion import fuse
 from ragauge.retrieval.ranking import check_reranked
-from ragauge.retrieval.rerankers import CrossEncoderReranker, _pair_model, cross_encoder
-from ragauge.retrieval.rerankers._hits import fused_scores
 from small_pipeline import SmallPipelines
 from tiny_cross_encoder import write_cross_encoder
 
@@ -67,10 +68,10 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> Letters:
 @pytest.fixture(autouse=True)
 def nothing_loaded() -> Iterator[None]:
     """Models are kept for the process; a test starts as a process does."""
-    _pair_model.load_pair_model.cache_clear()
-    _pair_model._checked.cache_clear()
+    pair_model.load_pair_model.cache_clear()
+    pair_model._checked.cache_clear()
     yield
-    _pair_model.load_pair_model.cache_clear()
+    pair_model.load_pair_model.cache_clear()
 
 
 # --- what comes out -----------------------------------------------------------------------------------
@@ -223,7 +224,7 @@ def test_batches_and_threads_do_not_matter(tiny: Path, tmp_path: Path, backend: 
 
     threads = torch.get_num_threads()
     pairs = [(f"who {i}?", "river " * (i % 23)) for i in range(70)] + [("", ""), ("\ud800", "日本")]
-    model = _pair_model.load_pair_model(tiny, backend, "cpu", None, tmp_path)
+    model = pair_model.load_pair_model(tiny, backend, "cpu", None, tmp_path)
     try:
         scores = model.scores(pairs)
         assert scores.dtype == np.float32
@@ -237,16 +238,16 @@ def test_batches_and_threads_do_not_matter(tiny: Path, tmp_path: Path, backend: 
 
 
 def test_batches_hold_a_number_of_tokens_and_no_needless_padding(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = _pair_model.load_pair_model(tiny, "torch", "cpu", None, None)
-    monkeypatch.setitem(_pair_model.BATCH_TOKENS, "torch", 64)
+    model = pair_model.load_pair_model(tiny, "torch", "cpu", None, None)
+    monkeypatch.setitem(pair_model.BATCH_TOKENS, "torch", 64)
     shapes: list[tuple[int, int]] = []
-    run = _pair_model.PairModel._run
+    run = pair_model.PairModel._run
 
     def seen(self: Any, features: dict[str, Any]) -> np.ndarray:
         shapes.append(tuple(features["input_ids"].shape))
         return run(self, features)
 
-    monkeypatch.setattr(_pair_model.PairModel, "_run", seen)
+    monkeypatch.setattr(pair_model.PairModel, "_run", seen)
     model.scores([("a", "b" * n) for n in (1, 1, 1, 59, 28, 28, 90)])
     # [CLS] a [SEP] b... [SEP]: 4 + n - 1 + 1 tokens; the longest is cut at the model's 64.
     assert shapes == [(1, 64), (1, 63), (2, 32), (3, 5)]
@@ -255,8 +256,8 @@ def test_batches_hold_a_number_of_tokens_and_no_needless_padding(tiny: Path, mon
 @needs_onnx
 def test_onnx_gives_torch_s_scores_and_is_exported_once(tiny: Path, tmp_path: Path) -> None:
     pairs = [(f"who {i}?", "river " * (i % 23)) for i in range(40)]
-    by_torch = _pair_model.load_pair_model(tiny, "torch", "cpu", None, None).scores(pairs)
-    by_onnx = _pair_model.load_pair_model(tiny, "onnx", "cpu", None, tmp_path).scores(pairs)
+    by_torch = pair_model.load_pair_model(tiny, "torch", "cpu", None, None).scores(pairs)
+    by_onnx = pair_model.load_pair_model(tiny, "onnx", "cpu", None, tmp_path).scores(pairs)
     np.testing.assert_allclose(by_onnx, by_torch, atol=1e-5)
     assert len(list((tmp_path / "onnx").glob("*/model.onnx"))) == 1
 
@@ -297,7 +298,7 @@ def test_a_model_without_a_single_score_is_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
     # Where config.json does not tell, the loaded network does.
     with pytest.raises(ConfigError, match="gives a pair 3 scores"):
-        _pair_model.load_pair_model(three, "torch", "cpu", None, None)
+        pair_model.load_pair_model(three, "torch", "cpu", None, None)
 
 
 def test_an_embedding_model_is_no_cross_encoder(tmp_path: Path) -> None:
@@ -356,8 +357,8 @@ def test_a_folder_without_a_model_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_score_that_is_no_number_is_an_error(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = _pair_model.load_pair_model(tiny, "torch", "cpu", None, None)
-    monkeypatch.setattr(_pair_model.PairModel, "_run", lambda self, f: np.full(len(f["input_ids"]), np.nan))
+    model = pair_model.load_pair_model(tiny, "torch", "cpu", None, None)
+    monkeypatch.setattr(pair_model.PairModel, "_run", lambda self, f: np.full(len(f["input_ids"]), np.nan))
     with pytest.raises(DataError, match=r"\('who\?', 'me'\) the score nan"):
         model.scores([("who?", "me")])
 
@@ -369,7 +370,7 @@ def test_the_last_layer_computes_the_first_token_alone(tiny: Path) -> None:
     from sentence_transformers import CrossEncoder
 
     seen: list[int] = []
-    model = _pair_model.load_pair_model(tiny, "torch", "cpu", None, None)
+    model = pair_model.load_pair_model(tiny, "torch", "cpu", None, None)
     network = model.model[0].model
     for layer in network.bert.encoder.layer:
         layer.intermediate.register_forward_hook(lambda _, given, made: seen.append(made.shape[1]))
@@ -391,7 +392,20 @@ def test_a_head_that_reads_all_tokens_gets_them_all(tiny: Path, monkeypatch: pyt
 
     pooler = transformers.models.bert.modeling_bert.BertPooler
     monkeypatch.setattr(pooler, "forward", mean)
-    model = _pair_model.load_pair_model(tiny, "torch", "cpu", None, None)
+    model = pair_model.load_pair_model(tiny, "torch", "cpu", None, None)
     theirs = [float(model.model.predict([pair])[0]) for pair in pairs]  # alone, without padding
     assert not model.model[0].model.bert.encoder.layer[-1].attention.output._forward_pre_hooks
     np.testing.assert_allclose(model.scores(pairs, batch_size=1), theirs, atol=1e-5)
+
+
+def test_a_run_by_blocks_is_the_same_run(small: SmallPipelines, tiny: Path, tmp_path: Path) -> None:
+    cross, engine, source = CrossEncoderReranker(str(tiny), depth=3, backend="torch"), BlocksEngine(), small.source()
+    here = SmallPipelines(tmp_path / "here", small.embedder)(reranker=cross, dataset=source)
+    there = SmallPipelines(tmp_path / "there", small.embedder)(reranker=cross, dataset=source, engine=engine)
+    own, other = here.frame("run"), there.frame("run")
+    assert own[["qid", "docno", "rank"]].equals(other[["qid", "docno", "rank"]])
+    # Which pairs a cross-encoder scores together moves a score by float noise.
+    np.testing.assert_allclose(own["score"], other["score"], atol=1e-6)
+    assert here.key("reranked") == there.key("reranked")
+    assert engine.mapped["_PairScores"] > 1
+    assert here.tools.counted == there.tools.counted

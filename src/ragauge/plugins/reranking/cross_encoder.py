@@ -14,10 +14,10 @@ from ragauge.contract.checks import is_number, require, require_count, require_t
 from ragauge.contract.engine import in_blocks
 from ragauge.contract.identity import later, named, runtime
 from ragauge.contract.protocols import Tools
+from ragauge.plugins.reranking.pair_model import load_pair_model, pair_model_folder
 from ragauge.retrieval.pretrained import model_digest, settle_backend
 from ragauge.retrieval.ranking import ranked
-from ragauge.retrieval.rerankers._hits import candidates, check_depth, fused_scores
-from ragauge.retrieval.rerankers._pair_model import load_pair_model, pair_model_folder
+from ragauge.retrieval.rerankers import candidates, check_depth
 from ragauge.store.vectors import PAIR_SCORES, VectorCache, vectors_name
 
 
@@ -139,3 +139,21 @@ class _PairScores:
         own, root = self.reranker, self.root if self.root.is_dir() else None
         model = load_pair_model(own._folder, own.backend, own.device, own.max_length, root)
         return model.scores(pairs, own.batch_size, own.threads)
+
+
+def fused_scores(qids: pd.Series, first: pd.Series, second: np.ndarray, weight: float) -> np.ndarray:
+    """float64 [hits]: weight x the first stage's score + (1 - weight) x the reranker's, normalised.
+
+    Both are normalised within each topic: a score's distance to the topic's lowest over the topic's range, 1 where all
+    of a topic are equal. It is CombSUM with min-max, as `fusion=weighted` of retriever=hybrid. Rounded to 12 places, so
+    that equal sums are ties.
+    """
+    parts = [_min_max(qids, first.to_numpy(dtype=float)), _min_max(qids, second.astype(float))]
+    return np.asarray(np.round(weight * parts[0] + (1 - weight) * parts[1], 12))
+
+
+def _min_max(qids: pd.Series, score: np.ndarray) -> np.ndarray:
+    topics = pd.Series(score).groupby(qids.to_numpy())
+    low, high = topics.transform("min").to_numpy(), topics.transform("max").to_numpy()
+    span = high - low
+    return np.where(span > 0, (score - low) / np.where(span > 0, span, 1.0), 1.0)

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
+from ragauge.plugins.expansion.expanders import DocumentExpander, NeighbourExpander, ParentExpander
 from ragauge.retrieval.chunkers import TokenChunker
-from ragauge.retrieval.expanders import DocumentExpander, NeighbourExpander, NoExpander, ParentExpander
+from ragauge.retrieval.expanders import NoExpander
 from ragauge.texts.tokenizers import WordTokenizer
 
 TEXT = "One two. Three four.\n\nFive six.  Seven eight. Nine ten."
@@ -104,7 +105,7 @@ class DocumentPart(NeighbourExpander):
     """Chunks as they are, merged where they touch."""
 
     def expand(self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        from ragauge.retrieval.expanders import merged, placed_hits
+        from ragauge.plugins.expansion.expanders import merged, placed_hits
 
         return merged(placed_hits(run, chunks, docs, None, "test"), docs["text"].tolist())
 
