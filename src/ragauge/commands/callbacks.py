@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import copy
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from ragauge.experiment.setup.config import refuse_keys
 if TYPE_CHECKING:
     from hydra.core.config_loader import ConfigLoader
 
-_MOST_KEPT = 500  # pickled configs, 40 kB each
+_MOST_KEPT = 500  # configs, a quarter of a megabyte each
 _BUDGET = re.compile(r"n_tokens=(0|[1-9]\d*)")
 
 
@@ -27,13 +27,12 @@ class KeyGuard:
     """Hydra's config loader, which refuses the config of a sweep's job that holds a key.
 
     An option of a swept group may hold one, which the sweep's own config does not. Hydra composes each config twice,
-    a tenth of a second each time. Of jobs that differ in n_tokens alone the first is composed, others are copies;
-    to unpickle one takes a seventh of a deep copy.
+    a tenth of a second each time. Of jobs that differ in n_tokens alone the first is composed, others are copies.
     """
 
     def __init__(self, loader: ConfigLoader) -> None:
         self._loader = loader
-        self._composed: dict[tuple[str, ...], bytes] = {}
+        self._composed: dict[tuple[str, ...], DictConfig] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
@@ -46,23 +45,23 @@ class KeyGuard:
         budgets = [one for one in sweep_overrides if _BUDGET.fullmatch(one)]
         system = tuple("n_tokens" if one in budgets else one for one in sweep_overrides)
         if len(budgets) < 2 and (composed := self._composed.get(system)) is not None:
-            config: DictConfig = pickle.loads(composed)
+            config = copy.deepcopy(composed)
             if not budgets or _takes_budget(config, budgets[0]):
                 OmegaConf.copy_cache(from_config=master_config, to_config=config)  # times that were resolved since
                 return config
         config = self._loader.load_sweep_config(master_config, sweep_overrides)
         refuse_keys(config)
         if len(self._composed) < _MOST_KEPT:
-            self._composed[system] = pickle.dumps(config)
+            self._composed[system] = copy.deepcopy(config)
         return config
 
 
 def _takes_budget(config: DictConfig, override: str) -> bool:
     """Writes a budget wherever Hydra writes an override; False where another stands there otherwise written."""
     # As they stand: an interpolation of another override, which may read a key, is written back as one.
-    task: Any = OmegaConf.to_container(config.hydra.overrides.task)
-    job: Any = OmegaConf.to_container(config.hydra.job)
-    old, names = f"n_tokens={config.n_tokens}", job["override_dirname"].split(",")
+    kept: Any = OmegaConf.to_container(config.hydra, resolve=False)
+    old, task = f"n_tokens={config.n_tokens}", kept["overrides"]["task"]
+    names = kept["job"]["override_dirname"].split(",")
     if task.count(old) != 1 or names.count(old) != 1:
         return False
     config.hydra.overrides.task[task.index(old)] = names[names.index(old)] = override
