@@ -12,6 +12,7 @@ from ragauge.commands.conf import conf_folder, quoted, search_path, take_config_
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.visible import table
 
+ABOUT = "lists a job's stages with their digests, and which are stored"
 _DIGEST = 12  # characters that are shown
 
 
