@@ -115,6 +115,17 @@ def test_a_server_holds_what_sqlite_holds(tmp_path: Path) -> None:
         check_page(Tracker(url, "pages"))
 
 
+def test_turns_of_a_conversation_are_a_session_of_their_run(tracker: Tracker) -> None:
+    client = MlflowClient(tracker.uri)
+    with tracker.run("bm25", {}, {}) as run:
+        turns = [topic("c1-1", conversation="c1"), topic("c1-2", conversation="c1"), topic("q")]
+        page = write_evaluation(client, run.experiment_id, run.run_id, turns, CODE, {})
+    found = [trace.info for trace in read(tracker, page)]
+    sessions = [info.trace_metadata.get("mlflow.trace.session") for info in found]
+    assert sessions == [f"c1 {run.run_id[:8]}"] * 2 + [None]
+    assert found[0].request_time < found[1].request_time
+
+
 def test_a_fixed_seed_repeats_no_id_of_a_trace_or_span(tracker: Tracker) -> None:
     client = MlflowClient(tracker.uri)
     traces, spans = [], []

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -272,6 +273,32 @@ def test_a_topic_is_named_by_the_client_s_request_where_that_is_asked_for(
         "it has no client request id (dataset.qid=trace_id takes the trace's own)",
     ]
     assert source.trace_ids(data.topics)["r1"] == next(components.read_rows(source.files()["traces"]))["trace_id"]
+
+
+def test_traces_of_a_session_are_turns_of_a_conversation(uri: str, window: Callable[..., MlflowTraces]) -> None:
+    with at(uri) as client:
+        mlflow.set_experiment(experiment_id=client.create_experiment("sessions"))
+        asked = (
+            ("Who built it?", "s1"),
+            ("Why?", "s2"),
+            ("Alone?", None),
+            ("When?", "s1"),
+            (None, "s1"),
+            ("So?", "s1"),
+        )
+        for number, (question, session) in enumerate(asked):
+            with mlflow.start_span("ask") as root:
+                root.set_inputs({"question": question})
+                root.set_outputs(f"answer {number}")
+                mlflow.update_current_trace(metadata={"mlflow.trace.session": session} if session else {})
+            time.sleep(0.002)  # MLflow's times are milliseconds
+    topics = window(experiment="sessions").load().topics.set_index("query")
+    histories = topics["history"].map(list)
+    assert histories["Who built it?"] == histories["Why?"] == histories["Alone?"] == []
+    assert histories["When?"] == ["Who built it?", "answer 0"]
+    assert histories["So?"] == ["Who built it?", "answer 0", "When?", "answer 3"]
+    assert topics["conversation"].fillna("").tolist() == ["s1", "s2", "", "s1", "s1"]
+    assert topics["turn"].fillna(0).tolist() == [1, 1, 0, 2, 3]
 
 
 def test_traces_of_ragauge_and_of_mlflow_s_judges_are_left_out(uri: str, window: Callable[..., MlflowTraces]) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 from ragauge.contract.answer_measures import NOT_SAMPLED, besides_rankings
 from ragauge.contract.frames import JUDGE_CLASSES, rows_where
 from ragauge.contract.jobs import Job
-from ragauge.contract.topics import references
+from ragauge.contract.topics import CONVERSATION, references
 from ragauge.track import CLASS
 
 _PART_CHARS = 160  # of a missed part of the evidence in a rationale
@@ -43,6 +43,7 @@ class TopicTrace:
 
     chunks: docno and text, in the order of the context. model: that of the LLM, None where none was asked.
     expectations, feedback: by name. trace_id: that of the trace which was measured, None where ragauge writes one.
+    conversation: the one that it is a turn of.
     """
 
     qid: str
@@ -59,6 +60,7 @@ class TopicTrace:
     expectations: Mapping[str, Any] = field(default_factory=dict)
     feedback: Mapping[str, Feedback] = field(default_factory=dict)
     trace_id: str | None = None
+    conversation: str | None = None
 
     @property
     def cost(self) -> dict[str, float]:
@@ -110,6 +112,7 @@ def topics_of(job: Job, ids: Mapping[str, str] | None = None, most: int | None =
             expectations=expected.get(qid, {}),
             feedback=feedback_of(row, names, missed.get(qid), usage_of(verdicts.get(qid))),
             trace_id=(ids or {}).get(qid),
+            conversation=_text(row.get(CONVERSATION)),
         )
 
 

@@ -46,6 +46,7 @@ def write_traces(
     store = TracingClient(client.tracking_uri).store
     found: dict[str, str] = {}
     rows = iter(topics)
+    start = 0
     with progress(None, "writing traces", "trace") as bar:
         while batch := list(islice(rows, _BATCH)):
             infos: list[TraceInfo] = []
@@ -53,7 +54,7 @@ def write_traces(
             for topic in batch:
                 number = secrets.token_hex(16)
                 found[topic.qid] = f"tr-{number}"
-                start = time.time_ns()
+                start = max(time.time_ns(), start + 1_000_000)  # MLflow orders a session's traces by milliseconds
                 info = _info(topic, found[topic.qid], experiment_id, run_id, start)
                 info.assessments = [
                     *_expectations(topic, info.trace_id), *assessments(topic, info.trace_id, source, said_by or run_id)
@@ -134,6 +135,8 @@ def _info(topic: TopicTrace, trace_id: str, experiment_id: str, run_id: str, sta
     metadata = {"mlflow.sourceRun": run_id, "mlflow.trace_schema.version": "3"}
     if topic.usage.prompt_tokens is not None:
         metadata["mlflow.trace.tokenUsage"] = json.dumps(_tokens(topic.usage))
+    if topic.conversation is not None:  # of this run alone: another system answers the same conversation
+        metadata["mlflow.trace.session"] = f"{topic.conversation} {run_id[:8]}"
     if topic.cost:
         metadata["mlflow.trace.cost"] = json.dumps(topic.cost)
     return TraceInfo(

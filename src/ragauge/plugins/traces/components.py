@@ -23,7 +23,7 @@ from ragauge.contract.checks import require, require_choice
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset, Reply, Tools
-from ragauge.contract.topics import RESERVED
+from ragauge.contract.topics import CONVERSATION, RESERVED, TURN
 from ragauge.datasets import BadRow, FileSource, Gatherer, existing_file
 from ragauge.plugins.traces.rows import ATTRIBUTES, COLUMNS, Reading
 from ragauge.plugins.traces.window import Window, iso, milliseconds, process_start, snapshot
@@ -59,7 +59,7 @@ class MlflowTraces(FileSource):
     """
 
     component: ClassVar[str] = "mlflow_traces"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     name: str = runtime("mlflow_traces")
     experiment: str | None = runtime(None)
@@ -155,7 +155,10 @@ class MlflowTraces(FileSource):
         return {qid: row["trace_id"] for qid, row in rows.items()}
 
     def load(self) -> Dataset:
-        """The collection, without documents; DataError names the trace and what is wrong."""
+        """The collection, without documents; DataError names the trace and what is wrong.
+
+        Traces of one session are the turns of a conversation, in the order of time, as far as the window has them.
+        """
         file = self.files()["traces"]
         gather = Gatherer(self)
         rows = list(read_rows(file))
@@ -163,6 +166,7 @@ class MlflowTraces(FileSource):
             for part in row["evidence"]:
                 if part["docno"] is not None and not gather.has_document(part["docno"]):
                     gather.add_document(part["docno"], "", "")  # its text is not known
+        said: dict[str, list[str]] = {}  # by session: its questions and answers so far
         for row in rows:
             if gather.full:
                 break
@@ -170,6 +174,9 @@ class MlflowTraces(FileSource):
                 at.qid = row["id"]
                 _check(row, self)
                 attributes = {key: value for key, value in row.items() if key not in COLUMNS}
+                earlier = said.setdefault(session, []) if (session := row.get(CONVERSATION)) else []
+                if session:
+                    attributes[TURN] = len(earlier) // 2 + 1
                 gather.add_topic(
                     row["id"],
                     row["user_input"],
@@ -177,7 +184,9 @@ class MlflowTraces(FileSource):
                     [(part["docno"], part["text"]) for part in row["evidence"]],
                     attributes,
                     unanswerable=row["unanswerable"],
+                    history=list(earlier),
                 )
+                earlier += [row["user_input"], row["response"] or ""]
         return gather.dataset(None, file)
 
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.redact import redact
+from ragauge.contract.topics import CONVERSATION
 from ragauge.plugins.traces.shapes import Passage, answer_of, docno_of, holds_texts, passages_of, question_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ COLUMNS = (
 )  # fmt: skip
 # The attributes that every row has; null where the trace does not tell.
 ATTRIBUTES = ("day", "model", "rounds", "state")
+_SESSION = "mlflow.trace.session"
 _LLM = ("CHAT_MODEL", "LLM")
 _RETRIEVER = "RETRIEVER"
 _EMBEDDING = "EMBEDDING"
@@ -88,6 +90,7 @@ def row_of(trace: Trace, how: Reading, truth: Truth) -> dict[str, Any]:
         "completion_tokens": usage.get("output_tokens"),
         "cost_usd": (info.cost or {}).get("total_cost"),
         "state": str(info.state.value),
+        **({CONVERSATION: redact(tags[_SESSION])} if tags.get(_SESSION) else {}),
         **{name: redact(str(tags[name])) if name in tags else None for name in how.tags},
     }
 
