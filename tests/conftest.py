@@ -23,6 +23,9 @@ from servers import database, postgres_server
 from small_pipeline import SmallPipelines
 from standing import Standing
 
+# Jobs of tests write no evaluation runs into MLflow unless they ask for them.
+os.environ.setdefault("RAGAUGE_EVALUATION", "false")
+
 _OF_MODELS = ("onnx", "vectors")  # what a store keeps of embedding models
 
 # Files whose tests share something that takes seconds to make and so run in one process, the slowest first.

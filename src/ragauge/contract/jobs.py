@@ -73,7 +73,8 @@ class Jobs:
     column `system`: what the sweep varied but for n_tokens, so one line in a chart. group: names these jobs where the
     sweep has others that are not comparable with them; "" where there are none.
     dataset: names the topics. means: by what they were measured; groups of equal `means` differ in their
-    topics alone. siblings: the sweep's other groups.
+    topics alone. siblings: the sweep's other groups. tracked: whether the sweep's run is being logged beside those of
+    its jobs, so that a finding may write into MLflow.
     """
 
     sweep_id: str
@@ -85,6 +86,7 @@ class Jobs:
     dataset: str = ""
     means: Hashable = None
     siblings: Sequence[Jobs] = ()
+    tracked: bool = False
 
     @cached_property
     def answer_measures(self) -> list[AnswerMeasureInfo]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,12 +14,17 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import AssessmentSource, Trace
+from omegaconf import OmegaConf
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.frames import rows_where
 from ragauge.contract.jobs import Jobs
-from ragauge.plugins.mlflow_pages.finding import Pages, at_largest_budget, write_evaluation
-from ragauge.plugins.mlflow_pages.side_by_side import SideBySide
+from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE
+from ragauge.experiment.folder import write_json
+from ragauge.plugins.mlflow_pages.finding import Pages, write_evaluation
+from ragauge.plugins.mlflow_pages.side_by_side import SideBySide, agreeing
 from ragauge.plugins.mlflow_pages.topics import (
+    Answered,
     Feedback,
     TopicTrace,
     Usage,
@@ -170,9 +177,13 @@ def test_feedback_on_a_measured_trace_is_added_to_it(tracker: Tracker) -> None:
     assert {one.name for one in only.info.assessments} == {"judge_class", "ir_score"}
 
 
-def job_of(pipeline: Any) -> Any:
-    cfg = SimpleNamespace(llm={})
-    return SimpleNamespace(pipeline=pipeline, outcomes=pipeline.outcomes, cfg=cfg, answer_measures=[])
+def job_of(pipeline: Any) -> Answered:
+    return Answered(
+        pipeline.outcomes,
+        pipeline.n_tokens,
+        pipeline.answer_measures,
+        lambda name, qids: rows_where(pipeline.frame(name), "qid", qids),
+    )
 
 
 def test_topics_show_passages_references_evidence_and_what_is_missed(small: SmallPipelines) -> None:
@@ -186,7 +197,8 @@ def test_topics_show_passages_references_evidence_and_what_is_missed(small: Smal
     assert first.feedback["ir_score"].rationale == "The context holds every part of the evidence."
     assert first.feedback["correct"].value is (first.feedback["judge_class"].value == 5)
     [expanded, *_] = topics_of(job_of(small(retriever=Sim(top_k=1), expander=Whole())))
-    assert expanded.chunks == [("d1%p0", DOCS[0]["text"])]
+    assert expanded.chunks == [("d1%p0", expanded.context)]
+    assert DOCS[0]["text"].startswith(expanded.context)
 
 
 def test_of_many_topics_all_systems_show_the_same_sample(small: SmallPipelines) -> None:
@@ -194,21 +206,128 @@ def test_of_many_topics_all_systems_show_the_same_sample(small: SmallPipelines) 
     assert drawn[0] == drawn[1] == ["q2", "q3"]
 
 
-def test_auto_writes_at_the_largest_budget_of_a_sweep_and_nothing_when_it_runs_again(tmp_path: Path) -> None:
-    def chosen(task: str, n_tokens: int) -> bool:
-        (tmp_path / "multirun.yaml").write_text(f"hydra: {{overrides: {{task: [{task}]}}}}")
-        return at_largest_budget(tmp_path / "runs" / "7", n_tokens)
+def measured(small: SmallPipelines, run: Run, tracker: Tracker, folder: Path, top_k: int, **tracking: Any) -> Any:
+    """A job of a sweep, or alone where `sweep_id` is None, as its findings read it; its record is on disk."""
+    pipeline = small(retriever=Sim(top_k=top_k))
+    folder.mkdir()
+    pipeline.outcomes.assign(n_tokens=pipeline.n_tokens).to_parquet(folder / OUTCOMES_FILE)
+    record = {
+        "run_id": run.run_id, "experiment_id": run.experiment_id, "experiment": tracker.experiment, "sweep_id": "s",
+        "tracking_uri": tracker.uri, "n_tokens": pipeline.n_tokens, "choices": {"judge": "lexical"},
+        "system": str(top_k), "folder": str(folder), "store": str(pipeline.store.root),
+        "metrics": {"correct_share": 0.5},
+    }  # fmt: skip
+    cfg = OmegaConf.create(
+        {"llm": {}, "trace": False, "tracking": {"uri": tracker.uri, "evaluation": "auto"} | tracking}
+    )
+    return SimpleNamespace(
+        pipeline=pipeline, outcomes=pipeline.outcomes, cfg=cfg, answer_measures=pipeline.answer_measures,
+        record=record, n_tokens=pipeline.n_tokens, frame=pipeline.frame,
+    )  # fmt: skip
 
-    assert not at_largest_budget(tmp_path / "0", 300)
-    assert [chosen("'n_tokens=100,200,300'", n) for n in (100, 300)] == [False, True]
-    assert [chosen("'n_tokens=range(100,1100,100)'", n) for n in (900, 1000)] == [False, True]
-    assert chosen("'retriever=bm25,sim', n_tokens=300", 300)
-    assert not chosen("'rerun=job_0,job_1'", 300)
+
+def evaluation_runs(tracker: Tracker) -> list[str]:
+    tagged = "tags.`mlflow.runType` = 'genai_evaluate'"
+    return [run.info.run_id for run in MlflowClient(tracker.uri).search_runs([tracker.experiment_id], tagged)]
 
 
-def test_a_value_that_is_not_allowed_is_named() -> None:
-    with pytest.raises(ConfigError, match="evaluation=some: allowed are auto, true and false"):
-        Pages().check(SimpleNamespace(tracking=SimpleNamespace(evaluation="some")), [])
+def test_a_sweep_writes_the_best_two_systems_at_its_end_once_and_reads_them_from_the_store(
+    small: SmallPipelines, tracker: Tracker, tmp_path: Path
+) -> None:
+    estimates = {"estimates": SimpleNamespace(metrics={})}
+    records, rows = [], []
+    for top_k in (1, 2, 3):
+        with tracker.run(f"system {top_k}", {}, {}) as run:
+            run.dataset("world", "abc", {}, {"topics": 3})
+            job = measured(small, run, tracker, tmp_path / str(top_k), top_k, evaluation={"topics": 2})
+            found = Pages().compute(job, estimates)
+            assert found is not None
+            records.append({**job.record, **found.record})
+            write_json(tmp_path / str(top_k) / RECORD_FILE, records[-1])
+            rows.append(job.outcomes.assign(system=str(top_k), n_tokens=job.n_tokens))
+    assert evaluation_runs(tracker) == []
+
+    board = {"leaderboard": SimpleNamespace(frame=pd.DataFrame({"system": ["2", "1", "3"]}))}
+    jobs = Jobs("s", tracker.experiment, records, [], pd.concat(rows))
+    assert SideBySide().compute(jobs, board) is None  # a report of the sweep writes nothing
+    pair = SideBySide().compute(replace(jobs, tracked=True), board)
+    assert pair is not None
+    assert (pair.value.systems, pair.value.missing) == (("2", "1"), "")
+    second, first = (records[place]["evaluation_run"] for place in (0, 1))
+    assert f"selectedRunUuid={first}&compareToRunUuid={second}" in pair.value.where
+    assert sorted(evaluation_runs(tracker)) == sorted([first, second])
+    shown = read(tracker, first)
+    assert [trace.info.client_request_id for trace in shown] == ["q2", "q3"]
+    assert [trace.info.client_request_id for trace in read(tracker, second)] == ["q2", "q3"]
+    told = {one.name: one for one in shown[0].info.assessments}
+    assert (told["agrees"].feedback.value, told["agrees"].rationale) == (True, "2: right; 1: right")
+    passages = next(span.outputs for span in shown[0].data.spans if span.span_type == "RETRIEVER")
+    assert passages[0]["page_content"] == "The bridge stands in Linz."
+    # A report, and the same sweep again, link what is there.
+    kept = [json.loads((tmp_path / name / RECORD_FILE).read_text("utf-8")) for name in "123"]
+    reported = SideBySide().compute(replace(jobs, records=kept), board)
+    again = [{key: value for key, value in one.items() if key != "evaluation_run"} for one in kept]
+    repeated = replace(jobs, records=again, tracked=True)
+    linked = SideBySide().compute(repeated, board)
+    assert reported is not None
+    assert linked is not None
+    assert reported.value == linked.value == pair.value
+    assert len(evaluation_runs(tracker)) == 2
+
+
+def test_two_systems_agree_on_a_topic_where_its_answers_are_of_one_class_or_without_verdicts_equal() -> None:
+    first = pd.DataFrame({"qid": ["a", "b", "c"], "label": [5, 1, None], "answer": ["x", None, "y"]})
+    second = first.assign(label=[5, 4, None], answer=["other", "z", "y"])
+    found = agreeing(first, second, ["bm25", "sim"])
+    assert {qid: told.value for qid, told in found.items()} == {"a": True, "b": False, "c": True}
+    assert found["b"].rationale == "bm25: lack of information; sim: wrong"
+    assert found["c"].rationale == "bm25: y; sim: y"
+
+
+def test_a_job_alone_writes_its_page_once_and_with_false_none(
+    small: SmallPipelines, tracker: Tracker, tmp_path: Path
+) -> None:
+    estimates = {"estimates": SimpleNamespace(metrics={"correct_share": 0.5})}
+    pages = []
+    for number, asked in enumerate(("auto", "auto", False)):
+        with tracker.run("system", {}, {}) as run:
+            job = measured(small, run, tracker, tmp_path / str(number), 1, evaluation=asked)
+            job.record["sweep_id"] = None
+            pages.append(Pages().compute(job, estimates))
+    first, second, none = pages
+    assert none is None
+    assert first == second
+    assert first is not None
+    assert evaluation_runs(tracker) == [first.value]
+    assert [trace.info.client_request_id for trace in read(tracker, first.value)] == ["q1", "q2", "q3"]
+
+
+def test_a_sweep_whose_store_is_gone_ends_with_a_line(tmp_path: Path) -> None:
+    page = {"n_tokens": None, "topics": 9, "model": None, "price": None, "judge": ("lexical", False), "frames": {}}
+    place = {"experiment_id": "1", "tracking_uri": "sqlite://", "folder": str(tmp_path), "store": str(tmp_path)}
+    records = [{"system": name, "n_tokens": 300, "page": page, "metrics": {}, **place} for name in "ab"]
+    outcomes = pd.DataFrame({"system": ["a", "b"], "n_tokens": 300, "qid": "q", "answer_status": "ok"})
+    outcomes = outcomes.assign(label=5, answer="x")
+    jobs = Jobs("s", "e", records, [], outcomes, tracked=True)
+    found = SideBySide().compute(jobs, {"leaderboard": SimpleNamespace(frame=pd.DataFrame({"system": ["a", "b"]}))})
+    assert found is not None
+    assert list(SideBySide().show(jobs, found.value, {}).lines) == [
+        f"MLflow has no page of the answers of a and b: the store {tmp_path} no longer holds evidence"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("some", "evaluation=some: allowed are auto, true, false and {topics: 50}"),
+        ({"topics": 0}, "evaluation.topics=0: allowed are n_tokens and topics, positive integers"),
+        ({"size": 9}, "evaluation.size=9: allowed are n_tokens and topics, positive integers"),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_named(value: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        Pages().check(OmegaConf.create({"tracking": {"evaluation": value}}), [])
+    assert said in str(error.value)
 
 
 def test_facts_stand_for_a_reference_answer_that_is_not_known() -> None:

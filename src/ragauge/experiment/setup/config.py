@@ -51,7 +51,7 @@ class Tracking:
     uri: str | None = None
     experiment: str | None = None
     note: str | None = None
-    evaluation: Any = False
+    evaluation: Any = "auto"
     models: bool = False
 
 

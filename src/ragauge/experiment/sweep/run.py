@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def track_sweep(groups: Sequence[Jobs], folder: Path, tracking_uri: str | None) 
     first = groups[0]
     own = is_own(first.records[0], tracking_uri)
     start = time.perf_counter()
-    found = [pooled(jobs) for jobs in groups]  # of all groups before anything is replaced
+    found = [pooled(replace(jobs, tracked=own)) for jobs in groups]  # of all groups before anything is replaced
     tracker = track.Tracker(tracking_uri or track.recorded_uri(first.records[0]["tracking_uri"]), first.experiment)
     track.close_orphans(tracker.uri)
     tracker.replace_runs({"role": "sweep", "sweep_id": first.sweep_id})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge.contract import provenance
@@ -16,10 +17,10 @@ from ragauge.contract.metric_names import in_group
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Monitored
 from ragauge.findings.per_question import own_place, place_of, traced
-from ragauge.plugins.mlflow_pages.topics import TopicTrace, evaluation_metrics, topics_of
+from ragauge.plugins.mlflow_pages.topics import FRAMES, Answered, TopicTrace, evaluation_metrics, topics_of
 from ragauge.plugins.mlflow_pages.writing import assessments, link, write_traces
 from ragauge.track import absolute_uri, tracking_uri
-from ragauge.track._connection import at, quiet, reachable
+from ragauge.track._connection import at, quiet, reachable, with_tags
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -30,9 +31,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EVALUATION_RUN = {"mlflow.runType": "genai_evaluate"}  # MLflow's tag of the runs on its page of evaluations
-RUN_TAG = "evaluation_run"  # on a job's run: the id of its evaluation run
+RUN_TAG = "evaluation_run"  # on a job's run, and in its record: the id of its evaluation run
+PAGE = "page"  # in the record of a sweep's job: what an evaluation run would show, should the sweep's end want one
 AUTO, AUTO_TOPICS = "auto", 100  # a value of tracking.evaluation, and how many topics of a job it writes
-_SWEEP_FILE = "multirun.yaml"  # Hydra writes it into a sweep's folder
+_CHOICES = ("n_tokens", "topics")
+_DIGEST = "ragauge.shown"  # on an evaluation run: a digest of what it shows
+_ENDED = " and attributes.status = 'FINISHED'"
 
 
 class Pages(JobFinding):
@@ -42,88 +46,100 @@ class Pages(JobFinding):
 
     def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
         """ConfigError for a value of `tracking.evaluation` that is not allowed."""
-        if (value := cfg.tracking.evaluation) not in (True, False, AUTO):
-            raise ConfigError(f"tracking.evaluation={value}: allowed are auto, true and false")
+        value = cfg.tracking.evaluation
+        if isinstance(value, Mapping):
+            for key, given in value.items():
+                if key not in _CHOICES or type(given) is not int or given < 1:
+                    allowed = " and ".join(_CHOICES)
+                    raise ConfigError(f"tracking.evaluation.{key}={given}: allowed are {allowed}, positive integers")
+        elif value not in (True, False, AUTO):
+            raise ConfigError(f"tracking.evaluation={value}: allowed are auto, true, false and {{topics: 50}}")
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """Writes into MLflow; the value is the id of the evaluation run, which is in the job's record, too.
+        """Writes into MLflow; the record gets the id of the evaluation run.
 
-        Where `auto` cannot write, the job goes on with a warning.
+        Of a sweep `auto` writes at its end alone, so the record gets what it takes. Where `auto` cannot write, the job
+        goes on with a warning.
         """
         from mlflow.exceptions import MlflowException
 
         cfg, record = job.cfg, job.record
-        auto = cfg.tracking.evaluation == AUTO
-        evaluated = _chosen(job) if auto else cfg.tracking.evaluation
-        if not (cfg.trace or evaluated):
-            return None
+        asked = cfg.tracking.evaluation
+        if asked is not True and traced(job.pipeline) is not None:  # traces of others get feedback on request alone
+            asked = False
+        whole = bool(asked is True or cfg.trace)  # the traces are written anyway
+        if not whole:
+            if not asked or not job.outcomes["answer"].notna().any():
+                return None
+            if record["sweep_id"] is not None:
+                return Found(record={PAGE: _page(job)})
         uri = absolute_uri(tracking_uri(cfg.tracking.uri))
         try:
             with quiet(), at(uri) as client, reachable(uri):
                 given = client, record["experiment_id"], record["run_id"]
-                if not evaluated:
-                    write_traces(*given, topics_of(job), source_of(job))
+                if not asked:
+                    write_traces(*given, topics_of(Answered.of(job)), source_of(*_judge(job)))
                     return None
-                topics = topics_of(job, _measured_traces(job), AUTO_TOPICS if auto and not cfg.trace else None)
-                values = evaluation_metrics(found["estimates"].metrics, job)
-                run_id = write_evaluation(*given, list(topics), source_of(job), values)
+                topics = topics_of(Answered.of(job), _measured_traces(job), None if whole else most_of(asked))
+                values = evaluation_metrics(found["estimates"].metrics, job.outcomes, job.answer_measures)
+                run_id = write_evaluation(*given, list(topics), source_of(*_judge(job)), values, again=whole)
         except (TrackingError, MlflowException) as error:
-            if not auto or cfg.trace:
+            if whole:
                 raise
             log.warning("MLflow has no evaluation run of this job (tracking.evaluation=false asks for none): %s", error)
             return None
         return Found(run_id, record={RUN_TAG: run_id})
 
 
-def _chosen(job: Job) -> bool:
-    """Whether `auto` writes an evaluation run: of answers that ragauge asked for, at the largest budget of a sweep."""
-    if job.record["sweep_id"] is None or not at_largest_budget(Path(job.record["written_in"]), job.n_tokens):
-        return False
-    return traced(job.pipeline) is None and bool(job.outcomes["answer"].notna().any())
+def most_of(asked: Any) -> int:
+    """How many topics of a job a value of `tracking.evaluation` has written, where it is not true."""
+    return int(asked.get("topics", AUTO_TOPICS)) if isinstance(asked, Mapping) else AUTO_TOPICS
 
 
-def at_largest_budget(folder: Path, n_tokens: int) -> bool:
-    """Whether the sweep that a job's folder lies in has no larger budget; False for jobs that are run again.
-
-    A sweep that does not vary n_tokens has one budget. False, too, where Hydra's file on the sweep is not there.
-    """
-    import yaml
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
-    file = next((above / _SWEEP_FILE for above in folder.parents if (above / _SWEEP_FILE).is_file()), None)
-    if file is None:
-        return False
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    given = yaml.load(file.read_text(encoding="utf-8"), loader)["hydra"]["overrides"]["task"]
-    varied = {one.key_or_group: one for one in OverridesParser.create().parse_overrides(given)}
-    budgets = varied.get("n_tokens")
-    if budgets is None or not budgets.is_sweep_override():
-        return "rerun" not in varied
-    return n_tokens >= max(map(int, budgets.sweep_string_iterator()))
+def _page(job: Job) -> dict[str, Any]:
+    """What the end of the sweep needs to write the job's evaluation run."""
+    asked, of = job.cfg.tracking.evaluation, Answered.of(job)
+    return {
+        "n_tokens": asked.get("n_tokens") if isinstance(asked, Mapping) else None,
+        "topics": most_of(asked),
+        "model": of.model,
+        "price": None if of.price is None else dict(of.price),
+        "judge": _judge(job),
+        "frames": job.pipeline.entries_of(FRAMES),
+    }
 
 
-def source_of(job: Job) -> AssessmentSource:
+def _judge(job: Job) -> tuple[str, bool]:
+    """The option of the job's judge, and whether it asks an LLM."""
+    return job.record["choices"].get("judge", "ragauge"), job.pipeline.components.judge.kind == "chat"
+
+
+def source_of(judge: str, asks: bool) -> AssessmentSource:
     """MLflow's source of a job's feedback: the judge's option, as an LLM or as code."""
     from mlflow.entities import AssessmentSource
 
-    kind = "LLM_JUDGE" if job.pipeline.components.judge.kind == "chat" else "CODE"
-    return AssessmentSource(source_type=kind, source_id=job.record["choices"].get("judge", "ragauge"))
+    return AssessmentSource(source_type="LLM_JUDGE" if asks else "CODE", source_id=judge)
 
 
 def write_evaluation(
     client: MlflowClient, experiment_id: str, job_run: str, topics: Sequence[TopicTrace], source: AssessmentSource,
-    values: Mapping[str, float],
+    values: Mapping[str, float], again: bool = True,
 ) -> str:  # fmt: skip
     """Writes a run for MLflow's page *Evaluation runs*, a trace per topic with feedback; returns its id.
 
     It is a run of its own, since MLflow shows a run that has a model, such as a predictor, among training runs alone.
     It has the dataset of the job's run. A topic's own trace is linked, and gets the feedback, where it is one of the
-    experiment; else one is written. values: its metrics.
+    experiment; else one is written. values: its metrics. again: whether it is written although one of the experiment
+    shows the same.
     """
     from mlflow.entities import Metric
 
     of_job = client.get_run(job_run)
-    tags = {**EVALUATION_RUN, "evaluation_of": job_run, **provenance.process_tags()}
+    shown = {**EVALUATION_RUN, _DIGEST: _digest(of_job.info.run_name, topics, source, values)}
+    if not again and (same := client.search_runs([experiment_id], with_tags(shown) + _ENDED, max_results=1)):
+        client.set_tag(job_run, RUN_TAG, same[0].info.run_id)
+        return str(same[0].info.run_id)
+    tags = {**shown, "evaluation_of": job_run, **provenance.process_tags()}
     run_id: str = client.create_run(experiment_id, run_name=of_job.info.run_name, tags=tags).info.run_id
     status = "FAILED"
     try:
@@ -142,6 +158,10 @@ def write_evaluation(
         client.set_terminated(run_id, status=status)
     client.set_tag(job_run, RUN_TAG, run_id)
     return run_id
+
+
+def _digest(*shown: Any) -> str:
+    return hashlib.sha256(json.dumps(shown, sort_keys=True, default=vars).encode()).hexdigest()
 
 
 def _add_feedback(client: MlflowClient, topics: Sequence[TopicTrace], source: AssessmentSource, run_id: str) -> None:

@@ -128,10 +128,10 @@ class _Measurer:
             [outcome] = pipeline.outcomes.to_dict("records")
             if contexts is None:
                 outcome["ir_score"] = None
-            [parts] = missed_parts(pipeline, [outcome["qid"]]).values() or [None]
+            scored = missed_parts(pipeline.frame("part_scores"), pipeline.frame("evidence"), pipeline.n_tokens)
             [verdict] = pipeline.verdicts.to_dict("records") or [None]
             names = [info.name for info in besides_rankings(pipeline.answer_measures)]
-            return feedback_of(outcome, names, parts, usage_of(verdict))
+            return feedback_of(outcome, names, scored.get(outcome["qid"]), usage_of(verdict))
 
     @contextmanager
     def _pipeline(self, row: Mapping[str, Any]) -> Iterator[Any]:

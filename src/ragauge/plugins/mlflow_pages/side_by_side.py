@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
 
 from ragauge.contract.finding import Finding, Found, Founds, Section, Shown, Text
+from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.records import RECORD_FILE
 from ragauge.experiment.described import where_text
-from ragauge.plugins.mlflow_pages.finding import RUN_TAG
+from ragauge.experiment.folder import write_json
+from ragauge.plugins.mlflow_pages.finding import PAGE, RUN_TAG, source_of, write_evaluation
+from ragauge.plugins.mlflow_pages.topics import Answered, Feedback, evaluation_metrics, topics_of
+from ragauge.track import absolute_uri, recorded_uri
+from ragauge.track._connection import at, quiet, reachable
+
+AGREES = "agrees"  # feedback on both systems' answers to a topic
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two systems, the better one first, and how to open the page."""
+    """Two systems, the better one first, their budget, and how to open the page, or why there is none."""
 
     systems: tuple[str, str]
+    n_tokens: int
     where: str
+    missing: str = ""
 
 
 class SideBySide(Finding):
@@ -25,27 +41,86 @@ class SideBySide(Finding):
     after = "topics"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """`Pair`; None where fewer than two systems have an evaluation run at the budget of the leaderboard."""
+        """`Pair`; None where fewer than two systems have an evaluation run, or may get one.
+
+        At the end of a sweep the two jobs get their evaluation runs where they have none. They are at the budget of the
+        leaderboard, or at the one that `tracking.evaluation` names.
+        """
         rows = zip(jobs.systems, jobs.records, strict=True)
-        of_system = {s: r for s, r in rows if RUN_TAG in r and int(r["n_tokens"]) == jobs.n_tokens}
+        of_system = {
+            system: record
+            for system, record in rows
+            if RUN_TAG in record or (jobs.tracked and PAGE in record)
+            if int(record["n_tokens"]) == (record.get(PAGE, {}).get("n_tokens") or jobs.n_tokens)
+        }
         best = [system for system in found["leaderboard"].frame["system"] if system in of_system][:2]
         if len(best) < 2:
             return None
-        first, second = (of_system[system] for system in best)
-        page = comparison_page(first["experiment_id"], first[RUN_TAG], second[RUN_TAG])
-        return Found(Pair((best[0], best[1]), where_text(first["tracking_uri"], page)))
+        pair = [(system, of_system[system]) for system in best]
+        first, n_tokens = pair[0][1], int(pair[0][1]["n_tokens"])
+        try:
+            if not all(RUN_TAG in record for _, record in pair):
+                _write(jobs, pair)
+        except Exception as error:  # the sweep's results do not hang on a page
+            told = next(iter(str(error).splitlines()), type(error).__name__)
+            return Found(Pair((best[0], best[1]), n_tokens, "", told))
+        page = comparison_page(first["experiment_id"], *(record[RUN_TAG] for _, record in pair))
+        return Found(Pair((best[0], best[1]), n_tokens, where_text(first["tracking_uri"], page)))
 
     def show(self, jobs: Jobs, value: Pair, found: Founds) -> Shown:
         """The address, on the terminal and in the report."""
         first, second = value.systems
+        if value.missing:
+            return Shown(lines=[f"MLflow has no page of the answers of {first} and {second}: {value.missing}"])
         told = (
-            f"MLflow shows the answers of {first} and {second} at N = {jobs.n_tokens} tokens side by side, a row per "
+            f"MLflow shows the answers of {first} and {second} at N = {value.n_tokens} tokens side by side, a row per "
             "question. Its averages leave out missing values and have no intervals; those of this report do."
         )
         return Shown(
             [Section("Answers side by side", [Text(told), Text(f"`{value.where}`", page=_address(value.where))])],
             [f"{first} and {second}, question by question: {value.where.removeprefix('MLflow UI: ')}"],
         )
+
+
+def _write(jobs: Jobs, pair: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    """Writes the evaluation runs that two jobs lack, and notes their ids in the jobs' records, on disk, too."""
+    by_job = dict(list(jobs.outcomes.groupby(["system", "n_tokens"])))
+    rows = [by_job[name, record["n_tokens"]] for name, record in pair]
+    agreed = agreeing(rows[0], rows[1], [name for name, _ in pair])
+    for (_, record), outcomes in zip(pair, rows, strict=True):
+        if RUN_TAG in record:
+            continue
+        page, file = record[PAGE], Path(record["folder"]) / RECORD_FILE
+        job = Answered.stored(record, page, outcomes, jobs.answer_measures)
+        topics = [
+            replace(topic, feedback={AGREES: agreed[topic.qid], **topic.feedback}) if topic.qid in agreed else topic
+            for topic in topics_of(job, most=page["topics"])
+        ]
+        values = evaluation_metrics(record["metrics"], outcomes, jobs.answer_measures)
+        uri = absolute_uri(recorded_uri(record["tracking_uri"]))
+        with quiet(), at(uri) as client, reachable(uri):
+            given = client, record["experiment_id"], record["run_id"], topics
+            record[RUN_TAG] = write_evaluation(*given, source_of(*page["judge"]), values, again=False)
+        write_json(file, {**json.loads(file.read_text(encoding="utf-8")), RUN_TAG: record[RUN_TAG]})
+
+
+def agreeing(first: pd.DataFrame, second: pd.DataFrame, names: Sequence[str]) -> dict[str, Feedback]:
+    """Whether two systems' answers are of one class, by qid; of answers that were not judged, whether they are equal.
+
+    The name of the feedback comes first in the alphabet: MLflow's page shows the first few, and sorts by those.
+    """
+    found = {}
+    both = first.merge(second, on="qid", suffixes=("", "_other"))
+    for row in both.to_dict("records"):
+        told = [_said(row["label"], row["answer"]), _said(row["label_other"], row["answer_other"])]
+        why = "; ".join(f"{name}: {said}" for name, said in zip(names, told, strict=True))
+        found[str(row["qid"])] = Feedback(told[0] == told[1], why)
+    return found
+
+
+def _said(label: Any, answer: Any) -> str:
+    """The class of an answer; without a verdict the answer."""
+    return str(answer) if pd.isna(label) else JUDGE_CLASSES[int(label)]
 
 
 def _address(where: str) -> str:

@@ -58,7 +58,8 @@ class Systems(JobFinding):
             params = _params(identities, record["choices"], prompts)
             lock = job.pipeline.store.root / "systems.lock"
             model_id = model_of(client, run, _name(record), digest_of(identities), params, lock)
-            values = evaluation_metrics(found["estimates"].metrics, job) | per_topic(job.pipeline, job.question_stages)
+            values = evaluation_metrics(found["estimates"].metrics, job.outcomes, job.answer_measures)
+            values |= per_topic(job.pipeline, job.question_stages)
             log_metrics(client, run, model_id, values, job.n_tokens)
             _link(client, run, model_id, prompts)
         return Found(model_id, record={"model": model_id})

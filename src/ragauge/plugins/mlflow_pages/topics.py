@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ragauge.contract.answer_measures import NOT_SAMPLED, besides_rankings
+from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES, rows_where
 from ragauge.contract.jobs import Job
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.topics import CONVERSATION, references
 from ragauge.track import CLASS
 
 _PART_CHARS = 160  # of a missed part of the evidence in a rationale
+FRAMES = ("topics", "evidence", "layouts", "prefixes", "part_scores", "answers", "verdicts")  # what a page is made of
 
 
 @dataclass(frozen=True)
@@ -76,44 +81,101 @@ class TopicTrace:
         return {"input_cost": total * share, "output_cost": total * (1 - share), "total_cost": total}
 
 
-def topics_of(job: Job, ids: Mapping[str, str] | None = None, most: int | None = None) -> Iterator[TopicTrace]:
+@dataclass(frozen=True)
+class Answered:
+    """A finished job, as far as its page shows it.
+
+    frame: the rows of these qids of a frame of `FRAMES`. model, price: of the LLM, None where they are not known.
+    """
+
+    outcomes: pd.DataFrame
+    n_tokens: int
+    measures: Sequence[AnswerMeasureInfo]
+    frame: Callable[[str, Collection[str]], pd.DataFrame]
+    model: str | None = None
+    price: Mapping[str, float] | None = None
+
+    @classmethod
+    def of(cls, job: Job) -> Answered:
+        """Of a job that is being measured."""
+        llm = job.cfg.llm
+        model = (llm.get("chat") or {}).get("model")
+        return cls(job.outcomes, job.n_tokens, job.answer_measures, partial(_of_job, job), model, llm.get("price"))
+
+    @classmethod
+    def stored(
+        cls, record: Mapping[str, Any], page: Mapping[str, Any], outcomes: pd.DataFrame,
+        measures: Sequence[AnswerMeasureInfo],
+    ) -> Answered:  # fmt: skip
+        """Of the job's record, with its entry `PAGE` and its outcomes; the rest is read from its store."""
+        frame = partial(_of_store, Path(record["store"]), page["frames"])
+        return cls(outcomes, int(record["n_tokens"]), measures, frame, page["model"], page["price"])
+
+
+def _of_job(job: Job, name: str, qids: Collection[str]) -> pd.DataFrame:
+    return rows_where(job.frame(name), "qid", qids)
+
+
+def _of_store(store: Path, entries: Mapping[str, str], name: str, qids: Collection[str]) -> pd.DataFrame:
+    if name not in entries and name in ("answers", "verdicts"):  # some are missing, so that they were not stored
+        return pd.DataFrame({"qid": []})
+    try:
+        return pd.read_parquet(store / entries[name] / f"{name}.parquet", filters=[("qid", "in", list(qids))])
+    except (KeyError, OSError, ValueError) as error:
+        raise DataError(f"the store {store} no longer holds {name}") from error
+
+
+def topics_of(job: Answered, ids: Mapping[str, str] | None = None, most: int | None = None) -> Iterator[TopicTrace]:
     """The topics of a job that were answered, in the order of its outcomes; ids: traces that were measured, by qid.
 
     most: of more topics a sample of this size, drawn by a hash of the qid, so that all systems have the same topics.
     """
-    pipeline, outcomes = job.pipeline, job.outcomes
-    outcomes = outcomes[outcomes["answer_status"].ne(NOT_SAMPLED)]
+    outcomes = job.outcomes[job.outcomes["answer_status"].ne(NOT_SAMPLED)]
     if most is not None and len(outcomes) > most:
         drawn = sorted(outcomes["qid"], key=lambda qid: sha256(str(qid).encode()).digest())[:most]
         outcomes = outcomes[outcomes["qid"].isin(drawn)]
     qids = set(outcomes["qid"])
-    contexts = rows_where(pipeline.contexts[["qid", "text", "docnos"]], "qid", qids)
-    text_of = _texts(pipeline, contexts)
-    answers, verdicts = (_rows(rows_where(rows, "qid", qids)) for rows in (pipeline.answers, pipeline.verdicts))
-    expected = expectations_of(*(rows_where(pipeline.frame(name), "qid", qids) for name in ("topics", "evidence")))
-    missed = missed_parts(pipeline, qids)
-    chat = job.cfg.llm.get("chat") or {}
-    names = [info.name for info in besides_rankings(job.answer_measures)]
-    for row in outcomes.merge(contexts, on="qid", validate="one_to_one").to_dict("records"):
+    answers, verdicts = (_rows(job.frame(name, qids)) for name in ("answers", "verdicts"))
+    evidence = job.frame("evidence", qids)
+    expected = expectations_of(job.frame("topics", qids), evidence)
+    missed = missed_parts(job.frame("part_scores", qids), evidence, job.n_tokens)
+    names = [info.name for info in besides_rankings(job.measures)]
+    contexts = _contexts(job.frame("layouts", qids), job.frame("prefixes", qids), job.n_tokens)
+    for row in outcomes.to_dict("records"):
         qid = row["qid"]
+        context, chunks = contexts[qid]
         label = None if pd.isna(row["label"]) else int(row["label"])
         yield TopicTrace(
             qid=qid,
             query=row["query"],
-            chunks=[(docno, text_of(qid, docno)) for docno in row["docnos"]],
-            context=row["text"],
+            chunks=chunks,
+            context=context,
             answer=_text(row["answer"]),
             verdict={"label": label, "class": JUDGE_CLASSES.get(label or 0), "status": row["judge_status"]},
             scores={} if pd.isna(row["ir_score"]) else {"ir_score": float(row["ir_score"])},
             error=_text(row["answer_error"]),
-            model=chat.get("model"),
-            price=job.cfg.llm.get("price"),
+            model=job.model,
+            price=job.price,
             usage=usage_of(answers.get(qid)),
             expectations=expected.get(qid, {}),
             feedback=feedback_of(row, names, missed.get(qid), usage_of(verdicts.get(qid))),
             trace_id=(ids or {}).get(qid),
             conversation=_text(row.get(CONVERSATION)),
         )
+
+
+def _contexts(
+    layouts: pd.DataFrame, prefixes: pd.DataFrame, n_tokens: int
+) -> dict[str, tuple[str, list[tuple[str, str]]]]:
+    """The context of every topic at the budget, and its passages (docno, text) as far as they stand in it."""
+    here = prefixes[prefixes["n_tokens"] == n_tokens].merge(layouts, on=["qid", "layout"], validate="one_to_one")
+    found = {}
+    for row in here.to_dict("records"):
+        text, starts = row["text"][: row["end"]], [int(start) for start in row["starts"]]
+        ends = [*(start - 1 for start in starts[1:]), len(row["text"])]  # a space divides them
+        pieces = zip(row["docnos"], starts, ends, strict=True)
+        found[row["qid"]] = text, [(docno, text[start:end]) for docno, start, end in pieces][: row["n_chunks"]]
+    return found
 
 
 def expectations_of(topics: pd.DataFrame, evidence: pd.DataFrame) -> dict[str, dict[str, Any]]:
@@ -136,12 +198,14 @@ def expectations_of(topics: pd.DataFrame, evidence: pd.DataFrame) -> dict[str, d
     return found
 
 
-def evaluation_metrics(found: Mapping[str, float], job: Job) -> dict[str, float]:
-    """The metrics of an evaluation run: mean IR score, class shares and answer measures of the job."""
+def evaluation_metrics(
+    found: Mapping[str, float], outcomes: pd.DataFrame, measures: Sequence[AnswerMeasureInfo]
+) -> dict[str, float]:
+    """The metrics of an evaluation run, of the job's own: mean IR score, class shares and answer measures."""
     names = ["correct_share", "hallucination_share", "judge_share_1", "judge_share_missing"]
-    names += [info.name for info in job.answer_measures]
+    names += [info.name for info in measures]
     shown = {name: found[name] for name in names if name in found}
-    return {"ir_score": float(job.outcomes["ir_score"].mean()), **shown, "topics": len(job.outcomes)}
+    return {"ir_score": float(outcomes["ir_score"].mean()), **shown, "topics": len(outcomes)}
 
 
 def why_score(parts: Sequence[tuple[str, float]]) -> str:
@@ -173,23 +237,11 @@ def feedback_of(
     return found | {name: Feedback(float(row[name])) for name in names if pd.notna(row[name])}
 
 
-def missed_parts(pipeline: Any, qids: Collection[str]) -> dict[str, list[tuple[str, float]]]:
-    """(text, value) of every scored part of the evidence of these topics at the job's budget, by qid."""
-    scores = pipeline.frame("part_scores")
-    here = rows_where(scores[scores["n_tokens"] == pipeline.n_tokens], "qid", qids)
-    rows = here.merge(pipeline.frame("evidence")[["qid", "part", "text"]], on=["qid", "part"], how="left")
+def missed_parts(scores: pd.DataFrame, evidence: pd.DataFrame, n_tokens: int) -> dict[str, list[tuple[str, float]]]:
+    """(text, value) of every scored part of the evidence of these topics at a budget, by qid."""
+    here = scores[scores["n_tokens"] == n_tokens]
+    rows = here.merge(evidence[["qid", "part", "text"]], on=["qid", "part"], how="left")
     return {str(qid): list(zip(of["text"], of["value"].astype(float), strict=True)) for qid, of in rows.groupby("qid")}
-
-
-def _texts(pipeline: Any, contexts: pd.DataFrame) -> Callable[[str, str], str]:
-    """The text of (qid, docno) in these contexts: a chunk, or the topic's passage of that name."""
-    if any("passages" in stage.makes for stage in pipeline.stages):
-        # A compressor may have split one passage into several.
-        passages = pipeline.frame("passages").groupby(["qid", "docno"], sort=False)["text"].agg(" ".join)
-        return lambda qid, docno: str(passages[qid, docno])
-    docnos = {docno for docnos in contexts["docnos"] for docno in docnos}
-    chunks = rows_where(pipeline.rows("chunks"), "docno", docnos).set_index("docno")["text"]
-    return lambda qid, docno: str(chunks[docno])
 
 
 def _part(row: Mapping[Hashable, Any]) -> dict[str, str]:
