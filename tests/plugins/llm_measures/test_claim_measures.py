@@ -136,6 +136,35 @@ def test_faithfulness_of_answers_and_why_it_is_missing() -> None:
     ]
 
 
+def test_faithfulness_to_the_context_to_the_history_or_to_both() -> None:
+    of = topics(("q1", "Is it tall?", "x"), ("q2", "Who built it?", "x")).assign(
+        history=[["Who built it?", "Anna built it."], []]
+    )
+    shown, given = used(("q1", "It is tall.")), answers(("q1", "Anna built it. It is tall."), ("q2", "Anna built it."))
+    chat = ScriptedChat()
+    found = {
+        against: measured(Faithfulness(against=against), of, shown, given, chat)  # type: ignore[arg-type]
+        for against in ("context", "history", "both")
+    }
+    assert values(found["context"], "faithfulness") == [(0.5, "ok"), (None, "no context")]
+    assert values(found["history"], "faithfulness_to_history") == [(0.5, "ok"), (None, "no context")]
+    assert values(found["both"], "faithfulness") == [(1.0, "ok"), (None, "no context")]
+    assert details(found["both"])[0]["claims"][0]["passages"] == ["turn-1"]
+    claims = [unframed(one) for one, _ in chat.asked if kind_of(one) == "claims"]
+    assert "Assistant: Anna built it. Now: Is it tall?" in claims[0]
+    assert identity(Faithfulness()) == identity(Faithfulness(against="context"))
+    assert "against" not in identity(Faithfulness())
+    assert identity(Faithfulness(against="both"))["against"] == "both"
+    with pytest.raises(ConfigError, match=r"answers\.faithfulness\.against='all'.*context, history, both"):
+        Faithfulness(against="all")  # type: ignore[arg-type]
+
+
+def test_a_later_question_is_compared_as_it_stands_alone() -> None:
+    of = topics(("q1", "b?", "x")).assign(standalone_question=["a?"])
+    found = [measured(AnswerRelevancy(questions=1), one, USED, answers(("q1", "a."))) for one in (of, of.iloc[:, :-1])]
+    assert [values(one, "answer_relevancy")[0][0] for one in found] == [1.0, 0.0]
+
+
 def test_context_recall_needs_no_answer_and_is_0_without_a_context() -> None:
     found = measured(ContextRecall(), TOPICS, USED, answers(("q1", None), ("q2", "x"), ("q3", "x")))
     assert values(found, "context_recall") == [(0.5, "ok"), (0.0, "ok"), (None, "no reference")]

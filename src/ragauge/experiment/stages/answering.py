@@ -25,7 +25,6 @@ from ragauge.contract.protocols import Generator, Judge, Tools
 from ragauge.experiment.stages.contexts import texts_of_ranking
 from ragauge.experiment.stages.retrieval import retrieved_chunks
 from ragauge.experiment.stages.stage import (
-    QUESTIONS,
     TURNS,
     Budget,
     Components,
@@ -202,7 +201,7 @@ class MeasureRankings(MeasureAnswers):
 
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
-        return (QUESTIONS, Read("run"), Read("used_passages"))
+        return (TURNS, Read("run"), Read("used_passages"))
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         measure: MeasuresRanking = self.measure

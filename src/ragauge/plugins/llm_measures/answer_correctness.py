@@ -17,7 +17,17 @@ from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Embedder, Tools
 from ragauge.contract.topics import references
 from ragauge.llms.json_replies import OK, Found
-from ragauge.plugins.llm_measures.claims import CLAIMS, MATCH, Claims, Match, claims_of, matches, one_line, prompts
+from ragauge.plugins.llm_measures.claims import (
+    CLAIMS,
+    MATCH,
+    Claims,
+    Match,
+    claims_of,
+    matches,
+    one_line,
+    prompts,
+    questions_of,
+)
 from ragauge.plugins.llm_measures.context_recall import reference_statements
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 
@@ -86,7 +96,7 @@ class AnswerCorrectness:
     ) -> pd.DataFrame:
         """Frame `answer_values`; its detail lists claims and statements, and which of them agree."""
         known = references(topics)
-        question = dict(zip(topics["qid"], topics["query"], strict=True))
+        question = questions_of(topics)
         rows = list(zip(answers["qid"], answers["answer"], strict=True))
         asked = [i for i, (qid, answer) in enumerate(rows) if isinstance(answer, str) and known[qid]]
         claims = claims_of([(question[rows[i][0]], rows[i][1]) for i in asked], tools)

@@ -15,6 +15,7 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Tools
+from ragauge.contract.topics import STANDALONE
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures.claims import QUESTIONS, one_line, prompt, prompts, texts_of
@@ -50,7 +51,8 @@ class AnswerRelevancy:
         requests, which a model at temperature 0 answers alike.
     repeat: the number of topics that are measured once more, to show the measure's own noise.
 
-    A noncommittal answer has 0. So has a blank one, without a request. The cosine is that of the configured embedder.
+    The question of a later turn is its `standalone_question`, where the dataset has one. A noncommittal answer has 0.
+    So has a blank one, without a request. The cosine is that of the configured embedder.
     Missing, with a status: replies that failed or cannot be read.
     """
 
@@ -76,7 +78,8 @@ class AnswerRelevancy:
         tools: Tools,
     ) -> pd.DataFrame:
         """Frame `answer_values`; its detail lists the questions, each with its cosine."""
-        query = dict(zip(topics["qid"], map(one_line, topics["query"]), strict=True))
+        known = topics["query"] if STANDALONE not in topics else topics[STANDALONE].fillna(topics["query"])
+        query = dict(zip(topics["qid"], map(one_line, known), strict=True))
         rows = list(zip(answers["qid"], answers["answer"], strict=True))
         asked = self._asked([answer for _, answer in rows if isinstance(answer, str)], tools)
         found = {one_line(a): asked[one_line(a)] for _, a in rows if isinstance(a, str)}

@@ -20,6 +20,7 @@ from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures import read_prompt
 from ragauge.plugins.llm_measures.citations import answers_with_marks, numbered_passages
+from ragauge.plugins.llm_measures.claims import questions_of
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 from ragauge.texts.citation_marks import Statement, statements_of
 from ragauge.texts.words import FUNCTION_WORDS, words
@@ -52,6 +53,7 @@ class CitationSupport:
     """
 
     component: ClassVar[str] = "citation_support"
+    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"answers", "contexts", "citations"})
 
     by: Literal["llm", "words"] = "llm"
@@ -92,7 +94,7 @@ class CitationSupport:
         tools: Tools,
     ) -> pd.DataFrame:
         """Frame `answer_values`; missing where the support of a sentence could not be judged."""
-        queries = dict(zip(topics["qid"], topics["query"], strict=True))
+        queries = questions_of(topics)
         shown, rows = numbered_passages(passages), answers_with_marks(answers)
         statements = {(qid, text): statements_of(text) for qid, text in rows if isinstance(text, str) and qid in shown}
 

@@ -19,6 +19,7 @@ from ragauge.contract.protocols import Tools
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures import read_prompt
+from ragauge.plugins.llm_measures.claims import questions_of
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 from ragauge.texts.citation_marks import Statement, statements_of
 from ragauge.texts.words import FUNCTION_WORDS, words
@@ -87,6 +88,7 @@ class Citations:
     """
 
     component: ClassVar[str] = "citations"
+    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"answers", "contexts", "citations"})
 
     by: Literal["llm", "words"] = "llm"
@@ -128,7 +130,7 @@ class Citations:
         tools: Tools,
     ) -> pd.DataFrame:
         """Frame `answer_values`; recall and precision are missing where a sentence could not be judged."""
-        queries = dict(zip(topics["qid"], topics["query"], strict=True))
+        queries = questions_of(topics)
         shown, rows = numbered_passages(passages), answers_with_marks(answers)
         sentences = {
             (qid, text): [_Sentence(queries[qid], one, shown[qid]) for one in statements_of(text)]

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 import pandas as pd
 
 from ragauge.contract.protocols import Tools
+from ragauge.contract.topics import with_history
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.plugins.llm_measures import PROMPTS
@@ -71,6 +72,11 @@ def prompts(*names: str) -> dict[str, str]:
 def one_line(text: str) -> str:
     """The text on one line, so that no part of it can pass for the next entry; half characters become ?."""
     return " ".join(text.encode("utf-8", "replace").decode().split())
+
+
+def questions_of(topics: pd.DataFrame) -> dict[str, str]:
+    """The question of every qid, after the earlier turns of its conversation."""
+    return dict(zip(topics["qid"], with_history(topics)["query"], strict=True))
 
 
 def passages_by_topic(used: pd.DataFrame) -> dict[str, list[Passage]]:

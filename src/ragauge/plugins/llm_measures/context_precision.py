@@ -17,7 +17,7 @@ from ragauge.contract.topics import is_unanswerable, references
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures import read_prompt
-from ragauge.plugins.llm_measures.claims import one_line
+from ragauge.plugins.llm_measures.claims import one_line, questions_of
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 
 
@@ -68,7 +68,7 @@ class ContextPrecision:
         """Frame `answer_values`; missing where one of a context's passages could not be judged."""
         marked = set(topics["qid"][is_unanswerable(topics)])
         truth = {qid: texts for qid, texts in references(topics).items() if texts and qid not in marked}
-        queries = dict(zip(topics["qid"], topics["query"], strict=True))
+        queries = questions_of(topics)
         found = _by_topic(passages)
         pairs = dict.fromkeys(
             (qid, text) for qid in answers["qid"] if qid in truth for _, _, text in found.get(qid, ())

@@ -31,6 +31,7 @@ from ragauge.plugins.llm_measures.claims import (
     passages_by_topic,
     prompt,
     prompts,
+    questions_of,
 )
 from ragauge.plugins.llm_measures.faithfulness import faithfulness, told
 from ragauge.plugins.llm_measures.sentences import Part, Sentence, listed, parts_by_topic
@@ -55,7 +56,7 @@ class ContextRecall:
     """
 
     component: ClassVar[str] = "context_recall"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs: ClassVar[frozenset[str]] = frozenset({"references", "contexts"})
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (_INFO,)
@@ -91,11 +92,7 @@ class ContextRecall:
 def reference_statements(topics: pd.DataFrame, qids: Sequence[str], tools: Tools) -> dict[str, Found[Claims]]:
     """The statements of the first reference answer by qid; topics without a reference are not in it."""
     wanted, known = set(qids), references(topics)
-    texts = {
-        qid: (query, known[qid][0])
-        for qid, query in zip(topics["qid"], topics["query"], strict=True)
-        if qid in wanted and known[qid]
-    }
+    texts = {qid: (query, known[qid][0]) for qid, query in questions_of(topics).items() if qid in wanted and known[qid]}
     return dict(zip(texts, claims_of(list(texts.values()), tools), strict=True))
 
 

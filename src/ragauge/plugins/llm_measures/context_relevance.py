@@ -18,6 +18,7 @@ from ragauge.contract.topics import is_unanswerable
 from ragauge.llms.json_replies import OK, ask_each, json_of
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures import read_prompt
+from ragauge.plugins.llm_measures.claims import questions_of
 from ragauge.plugins.llm_measures.sentences import Part, Sentence, listed, parts_by_topic
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 
@@ -36,7 +37,7 @@ class ContextRelevance:
     """
 
     component: ClassVar[str] = "context_relevance"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs: ClassVar[frozenset[str]] = frozenset({"contexts"})
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
@@ -68,7 +69,7 @@ class ContextRelevance:
         """
         # No sentence is needed for a question that the documents do not answer.
         able = topics[~is_unanswerable(topics)]
-        queries = dict(zip(able["qid"], able["query"], strict=True))
+        queries = questions_of(able)
         here = passages[passages["chars"] > 0].sort_values(["qid", "rank"], kind="stable")
         ranked: dict[str, list[tuple[str, int]]] = {}
         for qid, docno, rank in zip(here["qid"], here["docno"], here["rank"], strict=True):

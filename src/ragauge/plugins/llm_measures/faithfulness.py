@@ -11,9 +11,10 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_CLAIMS, NO_CONTEXT
 from ragauge.contract.checks import require_choice, require_count
-from ragauge.contract.identity import runtime
+from ragauge.contract.identity import later, runtime
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Tools
+from ragauge.contract.topics import HISTORY, spoken
 from ragauge.llms.json_replies import OK, Found
 from ragauge.plugins.llm_measures.claims import (
     CLAIMS,
@@ -22,21 +23,22 @@ from ragauge.plugins.llm_measures.claims import (
     Passage,
     Verdict,
     claims_of,
+    one_line,
     passages_by_topic,
     prompts,
+    questions_of,
     sentences,
     supports,
 )
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 from ragauge.texts.words import FUNCTION_WORDS, words
 
-_INFOS = (
-    AnswerMeasureInfo("faithfulness", "faithfulness", unit="share", section="Claims"),
-    AnswerMeasureInfo("contradicted_share", "claims that the context contradicts", "lower", "share", "Claims"),
-)
-_BY_WORDS = (
-    AnswerMeasureInfo("faithfulness", "faithfulness by words (stand-in, no LLM)", unit="share", section="Claims"),
-)
+_NAMES = {
+    "context": ("faithfulness", "contradicted_share"),
+    "history": ("faithfulness_to_history", "contradicted_by_history_share"),
+    "both": ("faithfulness", "contradicted_share"),
+}
+_SOURCES = {"context": "context", "history": "history", "both": "context and history"}
 
 
 def faithfulness(verdicts: Sequence[Verdict]) -> tuple[float, float]:
@@ -50,28 +52,34 @@ def faithfulness(verdicts: Sequence[Verdict]) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """Share of an answer's claims that its context supports.
+    """Share of an answer's claims that its context supports, or the earlier turns of its conversation.
 
     by: `llm` asks for the claims of the answer and for the verdict of the context on them, in three ways. `words` is a
         stand-in by rules: claims are the sentences of the answer, and one is supported if all of its words that are no
         function words stand in the context. It cannot tell a contradiction from what is not in the context, and has no
         `contradicted_share`.
+    against: `context`, `history` (the earlier turns, each a passage), or `both` together. An answer of a later turn may
+        repeat what was said before and stands in no passage now. `history` has names of its own:
+        `faithfulness_to_history`, `contradicted_by_history_share`.
     repeat: the number of topics that are measured once more, to show the measure's own noise.
 
     Missing, with a status: an answer without claims (one that says it cannot answer), a topic without a
-    context, replies that failed or cannot be read.
+    context (or history), replies that failed or cannot be read.
     """
 
     component: ClassVar[str] = "faithfulness"
+    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"answers", "contexts"})
     may_lack_claims: ClassVar[bool] = True
 
     by: Literal["llm", "words"] = "llm"
+    against: Literal["context", "history", "both"] = later("context")
     repeat: int = runtime(0)
     prompts: Any = field(init=False, repr=False, default_factory=partial(prompts, CLAIMS, IN_PASSAGES))
 
     def __post_init__(self) -> None:
         require_choice("answers.faithfulness.by", self.by, ("llm", "words"))
+        require_choice("answers.faithfulness.against", self.against, tuple(_NAMES))
         require_count("answers.faithfulness.repeat", self.repeat, 0)
 
     @property
@@ -81,12 +89,22 @@ class Faithfulness:
 
     @property
     def infos(self) -> tuple[AnswerMeasureInfo, ...]:
-        """faithfulness, and by an LLM contradicted_share."""
-        return _INFOS if self.by == "llm" else _BY_WORDS
+        """The share that is supported, and by an LLM the share that is contradicted."""
+        supported, contradicted = _NAMES[self.against]
+        to = "" if self.against == "context" else f" to {_SOURCES[self.against]}"
+        if self.by == "words":
+            label = f"faithfulness{to} by words (stand-in, no LLM)"
+            return (AnswerMeasureInfo(supported, label, unit="share", section="Claims"),)
+        against = f"claims that the {_SOURCES[self.against]} contradicts"
+        return (
+            AnswerMeasureInfo(supported, f"faithfulness{to}", unit="share", section="Claims"),
+            AnswerMeasureInfo(contradicted, against, "lower", "share", "Claims"),
+        )
 
     def describe(self, tools: Tools) -> dict[str, str]:
         """The judge of whether a claim is supported, as a tag of the run."""
-        return {"by": "words (stand-in, no LLM)" if self.by == "words" else "llm"}
+        to = {} if self.against == "context" else {"against": self.against}
+        return {"by": "words (stand-in, no LLM)" if self.by == "words" else "llm", **to}
 
     def measure_passages(
         self,
@@ -97,8 +115,12 @@ class Faithfulness:
         tools: Tools,
     ) -> pd.DataFrame:
         """Frame `answer_values`; its detail lists the claims, their verdicts, and the passages."""
-        shown = passages_by_topic(passages)
-        question = dict(zip(topics["qid"], topics["query"], strict=True))
+        shown = passages_by_topic(passages) if self.against != "history" else {}
+        if self.against != "context" and HISTORY in topics:
+            for qid, history in zip(topics["qid"], topics[HISTORY], strict=True):
+                shown[qid] = [*shown.get(qid, ()), *_turns(history)]
+        shown = {qid: own for qid, own in shown.items() if own}
+        question = questions_of(topics)
         rows = list(zip(answers["qid"], answers["answer"], strict=True))
         asked = [i for i, (qid, answer) in enumerate(rows) if isinstance(answer, str) and qid in shown]
         texts = [(str(question[rows[i][0]]), str(rows[i][1])) for i in asked]
@@ -143,6 +165,12 @@ def told(
         {called: claim, "verdict": v.stance, "passages": [passages[i].docno for i in v.passages]}
         for claim, v in zip(claims, verdicts, strict=True)
     ]
+
+
+def _turns(history: Sequence[str]) -> list[Passage]:
+    """The earlier turns as passages, named turn-1 and so on."""
+    said = [one_line(spoken(history[at : at + 2])) for at in range(0, len(history), 2)]
+    return [Passage(f"turn-{number}", text) for number, text in enumerate(said, 1) if text]
 
 
 def _by_sentence(texts: Sequence[tuple[str, str]]) -> list[Found[Claims]]:

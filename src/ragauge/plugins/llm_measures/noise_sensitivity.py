@@ -26,6 +26,7 @@ from ragauge.plugins.llm_measures.claims import (
     matches,
     passages_by_topic,
     prompts,
+    questions_of,
     supports,
 )
 from ragauge.plugins.llm_measures.context_recall import of_reference, reference_statements
@@ -107,7 +108,7 @@ class NoiseSensitivity:
     ) -> pd.DataFrame:
         """Frame `answer_values`; its detail lists the claims, whether each is right, and where it is from."""
         shown, known = passages_by_topic(passages), references(topics)
-        question = dict(zip(topics["qid"], topics["query"], strict=True))
+        question = questions_of(topics)
         rows = list(zip(answers["qid"], answers["answer"], strict=True))
         measured = {
             i: Measured(None, status) for i, (qid, a) in enumerate(rows)

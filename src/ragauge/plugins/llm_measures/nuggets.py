@@ -24,6 +24,7 @@ from ragauge.contract.topics import is_unanswerable, references
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures import read_prompt
+from ragauge.plugins.llm_measures.claims import questions_of
 from ragauge.plugins.llm_measures.nugget_file import (
     IMPORTANCES,
     Nugget,
@@ -116,7 +117,7 @@ class NuggetRecall:
         """Frame `answer_values`; missing where the topic's nuggets, or those in the answer, are not known."""
         if self.assignments:
             return self._assigned(answers)
-        queries = dict(zip(topics["qid"], topics["query"], strict=True))
+        queries = questions_of(topics)
         asked = answers.loc[answers["answer"].notna(), "qid"]
         known = self._nuggets(topics[topics["qid"].isin(asked)], evidence, tools)
         rows = list(zip(answers["qid"], answers["answer"], strict=True))
@@ -185,7 +186,7 @@ class NuggetRecall:
                 evidence="\n".join(map(quoted, of_topic.get(qid, []))) or "none",
                 max_nuggets=str(self.max_nuggets),
             )
-            for qid, query in zip(topics["qid"], topics["query"], strict=True)
+            for qid, query in questions_of(topics).items()
             if known[qid]
         }
         readers = dict.fromkeys(prompts.values(), self._made)

@@ -16,7 +16,7 @@ from ragauge.contract.protocols import Tools
 from ragauge.llms.json_replies import OK, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures import read_prompt
-from ragauge.plugins.llm_measures.claims import one_line
+from ragauge.plugins.llm_measures.claims import one_line, questions_of
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 from ragauge.retrieval.passages import standing
 
@@ -66,11 +66,7 @@ class SufficientContext:
     ) -> pd.DataFrame:
         """Frame `answer_values`, a row for every topic and info; missing where the reply is."""
         seen = {str(qid): own.tolist() for qid, own in standing(passages).groupby("qid", sort=False)["seen"]}
-        requests = {
-            qid: self._request(query, seen[qid])
-            for qid, query in zip(topics["qid"], topics["query"], strict=True)
-            if qid in seen
-        }
+        requests = {qid: self._request(query, seen[qid]) for qid, query in questions_of(topics).items() if qid in seen}
         readers = dict.fromkeys(requests.values(), read_verdict)
         guesses = dict.fromkeys(readers, Verdict(INSUFFICIENT, None))
         replies = ask_each(tools.chat, readers, tools.store, self.infos[0].label, guesses=guesses)
