@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragauge.plugins.upkeep import stages
+from ragauge.commands import stages
 
 
 def test_the_plan_of_a_job_is_printed_stage_by_stage(
@@ -16,7 +16,7 @@ def test_the_plan_of_a_job_is_printed_stage_by_stage(
     key = SimpleNamespace(version=3, digest="0123456789abcdef")
     lines = [SimpleNamespace(name="dataset", key=key, waits_for=None, stored=True),
              SimpleNamespace(name="run", key=None, waits_for="dataset", stored=False)]  # fmt: skip
-    monkeypatch.setattr(stages, "_composed", lambda overrides: overrides)
+    monkeypatch.setattr(stages, "composed", lambda overrides: overrides)
     monkeypatch.setattr("ragauge.experiment.stages.components.make_pipeline",
                         lambda cfg, folder: SimpleNamespace(lines=lambda: lines))  # fmt: skip
     assert stages.main(["retriever=bm25"]) == 0
