@@ -34,7 +34,7 @@ from ragauge.plugins.mlflow_pages.topics import (
     why_score,
 )
 from ragauge.plugins.mlflow_pages.writing import write_traces
-from ragauge.retrieval.retrievers import Sim
+from ragauge.retrieval.retrievers import NoRetrieval, Sim
 from ragauge.track import Run, Tracker
 from servers import mlflow_server
 from small_pipeline import DOCS, SmallPipelines
@@ -199,6 +199,8 @@ def test_topics_show_passages_references_evidence_and_what_is_missed(small: Smal
     [expanded, *_] = topics_of(job_of(small(retriever=Sim(top_k=1), expander=Whole())))
     assert expanded.chunks == [("d1%p0", expanded.context)]
     assert DOCS[0]["text"].startswith(expanded.context)
+    [bare, *_] = topics_of(job_of(small(retriever=NoRetrieval())))
+    assert (bare.context, bare.chunks) == ("", [])
 
 
 def test_of_many_topics_all_systems_show_the_same_sample(small: SmallPipelines) -> None:
