@@ -55,6 +55,7 @@ MODULES = (
     "ares",
     "clusters",
     "conversations",
+    "languages",
     "race",
     "additions",
     "repeats",

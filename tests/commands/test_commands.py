@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from processes import ROOT
 from ragauge.commands import _errors, callbacks, cli, compare, conf, known, library, main, results, stages
 from ragauge.commands._errors import told
-from ragauge.commands.conf import _options, explain, quoted
+from ragauge.commands.conf import _options, explain, of_swept, quoted
 from ragauge.contract.errors import ConfigError, DataError, GateError
 from ragauge.experiment.setup import config
 
@@ -289,6 +290,24 @@ def test_measures_with_parameters_get_quotes_once() -> None:
     assert quoted(given) == ['measures=["AP(rel=2)@10", nDCG@5]', "+measures=[\"P(rel=1)\",'R(x=2)']", "answers=[f(x)]"]
 
 
+def test_a_sweep_over_options_takes_a_key_that_the_default_option_does_not_have() -> None:
+    given = ["-m", "retriever=mmr,sim", "retriever.index=a", "retriever.top_k=5,10", "llm.model=x", "order=[a,b]"]
+    made = of_swept(given)
+    assert made == [*given[:2], "retriever.index=choice(a)", *given[3:]]
+    read = OverridesParser.create().parse_overrides(made[1:4])
+    assert [list(o.sweep_string_iterator()) for o in read[1:]] == [["a"], ["5", "10"]]
+    assert all(o.is_sweep_override() for o in read)
+    assert of_swept(given[1:]) == given[1:]  # one job
+    assert of_swept(["-m", "retriever=a,b", "retriever.model=[a"])[2] == "retriever.model=[a"
+
+
+def test_a_key_that_one_of_the_swept_options_lacks_is_named_with_that_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    config.register()
+    monkeypatch.setattr("sys.argv", ["program", "-m", "retriever=bm25,sim", "retriever.k1=1"])
+    told = explain(ValueError("Could not override 'retriever.k1'"))
+    assert told.startswith("unknown key 'retriever.k1'. retriever=sim has: ef_construction, ef_search, index")
+
+
 def test_hydra_s_command_line_is_what_a_plug_in_makes_of_it_and_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     from contextlib import contextmanager
 
@@ -417,7 +436,7 @@ def test_an_interrupted_sweep_waits_for_its_workers_and_a_job_for_nobody(monkeyp
 def test_a_key_inside_of_a_value_that_is_unknown_is_named_with_those_that_are_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(conf, "_allowed_keys", lambda key, config_name: ["note", "uri"])
+    monkeypatch.setattr(conf, "_allowed_keys", lambda parent, name, config_name: ("Tracking", ["note", "uri"]))
     error = ValueError("Error merging override tracking={uir: x}")
     error.__cause__ = ValueError("Key 'uir' not in 'Tracking'\n    full_key: tracking.uir")
     assert explain(error) == ("unknown key 'tracking.uir'. Did you mean tracking.uri? Tracking has: note, uri")
@@ -427,7 +446,7 @@ def test_the_plan_of_a_job_is_printed_stage_by_stage(monkeypatch: pytest.MonkeyP
     key = SimpleNamespace(version=3, digest="0123456789abcdef")
     lines = [SimpleNamespace(name="dataset", key=key, waits_for=None, stored=True),
              SimpleNamespace(name="run", key=None, waits_for="dataset", stored=False)]  # fmt: skip
-    monkeypatch.setattr(stages, "_composed", lambda overrides: overrides)
+    monkeypatch.setattr(stages, "composed", lambda overrides: overrides)
     monkeypatch.setattr("ragauge.experiment.stages.components.make_pipeline",
                         lambda cfg, folder: SimpleNamespace(lines=lambda: lines))  # fmt: skip
     assert stages.main(["retriever=bm25"]) == 0

@@ -30,6 +30,7 @@ OWN = ("--config-dir", "retriever.options.team", "team_pipeline", "experiment=te
 OTHERS = (
     *("ui", "compare", "gate", "report", "plan", "labels", "pool", "sample", "export", "store", "ledger", "batches"),
     "trec_rag",
+    "dataset",
     "help",
 )
 

@@ -40,6 +40,7 @@ NEEDS = {
     ("retriever", "langchain"): ["retriever.retriever={_target_: some.Retriever}"],
     ("compressor", "langchain"): ["compressor.compressor={_target_: some.Compressor}"],
     ("dataset", "mlflow_traces"): ["dataset.experiment=app"],
+    ("dataset", "mlflow"): ["dataset.name=towers", "dataset@dataset.documents=sample"],
     ("reranker", "pyterrier"): ["reranker.transformer={_target_: pyterrier.Transformer.identity}"],
     ("reranker", "langchain"): ["reranker.compressor={_target_: some.Compressor}"],
 }

@@ -14,10 +14,11 @@ import pytest
 
 from ragauge.contract import frames
 from ragauge.contract.errors import DataError
+from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references
-from ragauge.measures.answers import Contains, ExactMatch, TokenF1
-from ragauge.measures.tokens import plain, tokens_of
+from ragauge.measures.answers import Contains, ExactMatch, TokenF1, Usual
+from ragauge.measures.tokens import plain, tokens_of, unicode_words
 
 MEASURES: list[Any] = [ExactMatch(), TokenF1(), Contains()]
 
@@ -133,6 +134,10 @@ def test_other_scripts(answer: str, reference: str, em: float, f1: float) -> Non
     assert found == pytest.approx([em, f1])
 
 
+def test_runs_of_letters_keep_the_marks_of_hindi() -> None:
+    assert unicode_words("हिन्दी, भाषा। 在A1") == ["हिन्दी", "भाषा", "在", "a1"]
+
+
 def test_plain_tokens_keep_what_stands_inside_of_a_word() -> None:
     assert plain("«The 4.6 x-rays,» (he said) — 3,000!") == ["the", "4.6", "x-rays", "he", "said", "3,000"]
     assert values(ExactMatch(tokens="plain"), "46 years.", "4.6 years") == 0
@@ -144,6 +149,27 @@ def test_the_articles_of_another_language_are_left_out_and_english_ones_stay() -
     assert values(german, "Der Rhein", "rhein") == 1
     assert values(german, "the Rhine", "Rhine") == 0
     assert values(ExactMatch(articles=[]), "the Rhine", "Rhine") == 0
+
+
+@pytest.mark.parametrize(
+    ("language", "answer", "reference", "em"),
+    [
+        ("english", "the Rhine", "Rhine", 1),
+        ("english", "der Rhein", "Rhein", 0),
+        ("de", "Der Rhein", "rhein", 1),
+        ("german", "an der Elbe", "Elbe", 0),  # an is no article in German
+        ("es", "los Alpes", "Alpes", 1),
+        ("auto", "the Rhine", "Rhine", 1),
+        ("fi", "a", "b", 0),
+    ],
+)
+def test_a_language_has_its_own_tokens_and_articles(language: str, answer: str, reference: str, em: int) -> None:
+    assert values(ExactMatch(language=language), answer, reference) == em
+    usual = Usual(language=language).compared([answer, "在北京"], [reference, "北京市"], tools())
+    assert usual["em"].tolist() == [em, 0]
+    assert usual["f1"][1] == pytest.approx(0 if language == "english" else 2 / 3)
+    assert (identity(Usual(language=language)) == identity(Usual())) == (language == "english")
+    assert identity(ExactMatch(language="zh")) == identity(ExactMatch("mlqa", []))
 
 
 @pytest.mark.parametrize(

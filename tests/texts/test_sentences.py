@@ -55,6 +55,31 @@ def test_sentences_worked_out_by_hand(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
 
 
+# "|" where one sentence ends and the next begins, beside the white space that is there.
+@pytest.mark.parametrize(
+    "text",
+    [
+        "他说：“你好。”|然后走了。|GDP增长6.1%。",
+        "他说了“好。”。|然后走了。",
+        "是吗?|不是。|好的!|走吧",
+        "「ありがとう。」と彼は言った。|（雨だった。）|次の日。",
+        "すごい!!|価格は1.5万円です。",
+        "เขาไปหา ดร. สมชาย ที่ จ. เชียงใหม่",
+        "قال د. محمد إنه مريض. |كتب أ. د. خالد كتابا. |كان عام 1990. |ثم",
+        "हाँ! |डॉ. शर्मा आए। |श्री. वर्मा ने कहा।",
+        "Am 3. Oktober ging Dr. Müller z. B. nach Hause. |Das sind u. a. Äpfel, d. h. Obst.",
+        "Prof. Dr. Schmidt lebt in der Hauptstr. 5 bzw. Nr. 6 dort. |Der 2. Weltkrieg endete 1945.",
+        "„Komm her!“ sagte er. |„Nein.“ |Sie ging. |»Ja.« |Er kam. |»Gut«, sagte sie.",
+        "Se perustettiin 12. kesäkuuta 1550. |Esim. Turku on vanhempi, ks. kuva 3. |Asukkaita on n. 650 000.",
+        "Prof. Virtanen tuli klo 12. |Hän lähti.",
+        "Il dit : « Oui. » |Elle partit. |Vraiment ? |Oui !",
+        "He chose b. |It is 5 mm. |The next one, “Yes.” |She turned 12. |May came.",
+    ],
+)
+def test_sentences_of_other_languages(text: str) -> None:
+    assert sentences(text.replace("|", "")) == [one.strip() for one in text.split("|")]
+
+
 def test_white_space_before_an_empty_line_is_no_part_of_a_sentence() -> None:
     assert sentences("One \t\n\nTwo") == ["One", "Two"]
 

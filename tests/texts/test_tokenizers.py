@@ -21,8 +21,14 @@ MINILM = "all-MiniLM-L6-v2"
 
 def test_words_are_runs_of_word_characters_and_single_marks() -> None:
     [offsets] = WordTokenizer().offsets(["Él said: 北京 \U0001f600!"])
-    assert offsets.tolist() == [[0, 2], [3, 7], [7, 8], [9, 11], [12, 13], [13, 14]]
+    assert offsets.tolist() == [[0, 2], [3, 7], [7, 8], [9, 10], [10, 11], [12, 13], [13, 14]]
     assert offsets.dtype == np.int64
+
+
+def test_a_character_of_thai_and_a_word_of_hindi_keep_their_marks() -> None:
+    texts = ["รุ้ง", "हिन्दी भाषा।", "タワーA1"]
+    found = [[text[a:b] for a, b in spans] for text, spans in zip(texts, WordTokenizer().offsets(texts), strict=True)]
+    assert found == [["รุ้", "ง"], ["हिन्दी", "भाषा", "।"], ["タ", "ワ", "ー", "A1"]]
 
 
 def test_words_of_nothing() -> None:

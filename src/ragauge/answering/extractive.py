@@ -75,7 +75,7 @@ class Extractive:
     """
 
     component: ClassVar[str] = "extractive"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     kind: ClassVar[str] = "embedded"
     uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
 

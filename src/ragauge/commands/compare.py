@@ -24,10 +24,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Prints metrics of runs, their differences by topic, and the topics that differ most.",
     )
     parser.add_argument(
-        "runs",
-        nargs="+",
-        metavar="RUN",
-        help="MLflow run id (or its beginning) of a job or sweep, or a folder",
+        "runs", nargs="+", metavar="RUN", help="MLflow run id (or its beginning) of a job or sweep, or a folder"
     )
     parser.add_argument("--baseline", help="a run's id or name; else the first run, or a sweep's best IR score")
     parser.add_argument("--n-tokens", type=int, help="the budget of the pairs; else the largest of all systems")
@@ -43,10 +40,7 @@ def _parser() -> argparse.ArgumentParser:
         help="tests that Holm's correction counts together; else the baseline's all, or section",
     )
     parser.add_argument(
-        "--equivalent",
-        type=float,
-        metavar="MARGIN",
-        help="which runs are no better and no worse by more, such as 0.03",
+        "--equivalent", type=float, metavar="MARGIN", help="which runs are no better and no worse by more, such as 0.03"
     )
     parser.add_argument("--slices", action="store_true", help="also by slice of the topics")
     for name, what in (

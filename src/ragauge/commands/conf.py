@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,27 @@ def quoted(arguments: Sequence[str]) -> list[str]:
     return [_BARE.sub(r'"\1"', a) if a.lstrip("+").startswith("measures=") else a for a in arguments]
 
 
+def of_swept(arguments: Sequence[str]) -> list[str]:
+    """The arguments; in a sweep over a group (retriever=a,b), a key of it (retriever.model=x) as a choice of one value.
+
+    Hydra composes once without what is swept, and would refuse a key there that the default option does not have.
+    """
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    if {"-m", "--multirun"}.isdisjoint(arguments):
+        return list(arguments)
+    swept = {a.partition("=")[0] for a in arguments if re.fullmatch(r"[a-z_]+=[\w./-]+(,[\w./-]+)+", a)}
+    found = list(arguments)
+    for place, argument in enumerate(found):
+        with suppress(HydraException):  # what cannot be read Hydra tells itself
+            of_group = argument.partition(".")[0] in swept
+            if of_group and not OverridesParser.create().parse_override(argument).is_sweep_override():
+                key, _, value = argument.partition("=")
+                found[place] = f"{key}=choice({value})"
+    return found
+
+
 def explain(error: BaseException, config_name: str = "config") -> str:
     """One line on an error of Hydra's or OmegaConf's, with the keys or options that are allowed.
 
@@ -147,13 +169,12 @@ def _unknown_key(key: str, cause: str, text: str, config_name: str) -> str:
         key = within.group(1)
     if "not in" not in cause and cause:
         return f"{key}: {cause.splitlines()[0]}"
-    allowed = _allowed_keys(key, config_name)
     parent, _, name = key.rpartition(".")
+    where, allowed = _allowed_keys(parent, name, config_name)
     if not allowed:
         return f"unknown key {key!r}" + (f": {parent} has no keys" if parent else "")
-    where = f"{parent} has" if parent else "the config has"
     close = _did_you_mean(name, allowed, f"{parent}." if parent else "")
-    return f"unknown key {key!r}.{close} {where[0].upper() + where[1:]}: {', '.join(allowed)}"
+    return f"unknown key {key!r}.{close} {where} has: {', '.join(allowed)}"
 
 
 def _wrong_value(key: str, value: str, cause: str, config_name: str) -> str:
@@ -186,22 +207,26 @@ def _did_you_mean(name: str, allowed: Sequence[str], before: str = "") -> str:
     return f" Did you mean {before}{close[0]}?" if close else ""
 
 
-def _allowed_keys(key: str, config_name: str) -> list[str]:
-    """The keys beside an unknown one, for the components that the command line chose."""
+def _allowed_keys(parent: str, name: str, config_name: str) -> tuple[str, list[str]]:
+    """What lacks an unknown key, and the keys that it has, for the components that the command line chose.
+
+    Of several options of a sweep it is the first that lacks the key.
+    """
     from hydra import compose, initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
     from omegaconf import DictConfig, OmegaConf
 
-    choices = [a for a in sys.argv[1:] if re.fullmatch(r"[a-z_]+=[A-Za-z0-9_]+", a)]
+    given = [a for a in sys.argv[1:] if re.fullmatch(r"[a-z_]+=\w+(,\w+)*", a)]
+    first = [a.partition(",")[0] for a in given if a.partition("=")[0] in (*GROUPS, "experiment", "rerun")]
+    swept = next((a.partition("=")[2].split(",") for a in given if a.startswith(f"{parent}=") and "," in a), [])
+    where, keys = parent[:1].upper() + parent[1:] or "The config", []
     GlobalHydra.instance().clear()
-    try:
-        with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-            groups = [a for a in choices if a.split("=")[0] in (*GROUPS, "experiment", "rerun")]
-            cfg = compose(config_name, overrides=[*groups, *search_path()])
-        parent = key.rpartition(".")[0]
-        node: Any = OmegaConf.select(cfg, parent) if parent else cfg
-    except Exception:  # the error at hand is told; this look-up is only a courtesy
-        return []
-    if not isinstance(node, DictConfig):
-        return []
-    return sorted(str(k) for k in node if not str(k).startswith("_"))
+    with suppress(Exception), initialize_config_dir(str(conf_folder()), version_base="1.3"):  # it is only a courtesy
+        for own in [[f"{parent}={option}"] for option in swept] or [[]]:
+            cfg = compose(config_name, overrides=[*first, *own, *search_path()])
+            node: Any = OmegaConf.select(cfg, parent) if parent else cfg
+            keys = sorted(str(k) for k in node if not str(k).startswith("_")) if isinstance(node, DictConfig) else []
+            where = own[0] if own else where
+            if name not in keys:
+                break
+    return where, keys

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ragauge.commands import known
 from ragauge.commands._errors import drop_output
-from ragauge.commands.conf import conf_folder, config_dir, has_config_path, quoted
+from ragauge.commands.conf import conf_folder, config_dir, has_config_path, of_swept, quoted
 from ragauge.contract import interruption
 from ragauge.contract.current_job import run_begins
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable
@@ -88,10 +88,7 @@ def main() -> int:
 
 
 def run_hydra(
-    config_name: str,
-    task: Callable[[DictConfig], None],
-    arguments: Sequence[str],
-    preparing: Preparing = preparing,
+    config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str], preparing: Preparing = preparing
 ) -> int:
     """`run_composed` for a terminal: the exit code; prints expected errors in a line or two on stderr."""
     from ragauge.experiment.guard import OUTPUT
@@ -118,10 +115,7 @@ def run_hydra(
 
 
 def run_composed(
-    config_name: str,
-    task: Callable[[DictConfig], None],
-    arguments: Sequence[str],
-    preparing: Preparing = preparing,
+    config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str], preparing: Preparing = preparing
 ) -> Ended:
     """Has Hydra compose a configuration for the task; how the job or the sweep ended.
 
@@ -184,11 +178,11 @@ def _output_folders(arguments: Sequence[str]) -> list[Path]:
 def _command_line(arguments: Sequence[str], preparing: Preparing) -> Iterator[None]:
     """Sets sys.argv to what Hydra is to read of the arguments while the block lasts.
 
-    Arguments such as `rerun=<run id>` become other arguments, a relative `--config-path` an absolute one, and measures
-    with parameters get quotes.
+    Arguments such as `rerun=<run id>` become other arguments, a relative `--config-path` an absolute one, measures with
+    parameters get quotes, and a sweep takes keys that only some of its options have.
     """
     before = sys.argv
-    sys.argv = given = [before[0], *quoted(arguments)]
+    sys.argv = given = [before[0], *of_swept(quoted(arguments))]
     with ExitStack() as stack:
         if (prepare := preparing(given[1:])) is not None:
             sys.argv = [given[0], *stack.enter_context(prepare(given[1:], conf_folder()))]

@@ -42,8 +42,7 @@ def pool(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="ragauge pool", description="Pools the jobs of a sweep.")
     parser.add_argument("folder", type=Path, help="the sweep's folder, such as multirun/<date>/<time>")
     parser.add_argument(
-        "--tracking-uri",
-        help="the MLflow that the sweep's run is written into; else the jobs' own, if in use here",
+        "--tracking-uri", help="the MLflow that the sweep's run is written into; else the jobs' own, if in use here"
     )
     given = parser.parse_args(arguments)
     from ragauge.experiment.sweep import pooling

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from ragauge.experiment.folder import JobFolder
     from ragauge.experiment.stages.components import make_pipeline
 
-    cfg = _composed(given.overrides)
+    cfg = composed(given.overrides)
     pipeline = make_pipeline(cfg, JobFolder(Path.cwd(), None, 0, {}, tuple(given.overrides)))
     rows = [("stage", "version", "digest", "stored")]
     for stage in pipeline.lines():
@@ -48,7 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _composed(overrides: Sequence[str]) -> Any:
+def composed(overrides: Sequence[str]) -> Any:
+    """A job's config; ConfigError for arguments that cannot be composed."""
     from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException

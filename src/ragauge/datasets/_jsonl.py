@@ -93,20 +93,24 @@ def add_topics(gather: Gatherer, file: Path) -> None:
             break
         with gather.row(where) as at:
             row = line() if callable(line) else parse_json(line)
-            at.qid = qid = string(row, "qid")
-            parts = [_evidence_part(part) for part in listed_or_none(row, "evidence")]
-            gather.add_topic(
-                qid,
-                string(row, "query"),
-                _answers(row),
-                parts,
-                {key: row[key] for key in row if key not in _KEYS and is_attribute(row[key])},
-                unanswerable=flag(row, "unanswerable"),
-                wrong_answers=[
-                    valid_string(one, "an answer in 'wrong_answers'") for one in listed_or_none(row, "wrong_answers")
-                ],
-                history=strings(row, HISTORY),
-            )
+            at.qid = string(row, "qid")
+            add_topic(gather, row)
+
+
+def add_topic(gather: Gatherer, row: Mapping[str, Any]) -> None:
+    """Adds the topic of a row of a question file."""
+    gather.add_topic(
+        string(row, "qid"),
+        string(row, "query"),
+        _answers(row),
+        [_evidence_part(part) for part in listed_or_none(row, "evidence")],
+        {key: row[key] for key in row if key not in _KEYS and is_attribute(row[key])},
+        unanswerable=flag(row, "unanswerable"),
+        wrong_answers=[
+            valid_string(one, "an answer in 'wrong_answers'") for one in listed_or_none(row, "wrong_answers")
+        ],
+        history=strings(row, HISTORY),
+    )
 
 
 def _table(file: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:

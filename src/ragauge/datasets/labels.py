@@ -15,7 +15,7 @@ from ragauge.contract.groups import GROUPS
 from ragauge.contract.topics import QUESTIONS, labelled_as
 
 # Columns of the file that say which answer was labelled; those that are there must fit a row.
-_WHICH = ("n_tokens", *GROUPS)
+WHICH = ("n_tokens", *GROUPS)
 # Columns of a sheet that people read, beside `answer`, which says what was labelled, too.
 TO_READ = ("system", "query", "answer_reference", "answer", "judge_class")
 
@@ -35,9 +35,9 @@ def read_human_labels(path: Path) -> pd.DataFrame:
     asked = [c for c in QUESTIONS if c in frame.columns]
     needed = ("qid", *([] if asked else ["label"]))
     require_columns(
-        path, frame, needed, ("qid", *_WHICH, *TO_READ, "label", *(QUESTIONS if asked else ["probability"])),
+        path, frame, needed, ("qid", *WHICH, *TO_READ, "label", *(QUESTIONS if asked else ["probability"])),
         f"there must be qid and label, or one of {', '.join(QUESTIONS)} in place of label, there may be "
-        f"{', '.join(_WHICH)}",
+        f"{', '.join(WHICH)}",
     )  # fmt: skip
     classes = {str(c) for c in JUDGE_CLASSES} | ({""} if asked or "probability" in frame else set())
     for column, cells in list(frame.items()):
@@ -71,8 +71,12 @@ def with_human_labels(outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:
     rows there that have one. Raises DataError for a qid that the dataset does not have, and where the file has answers
     to a topic of the job, but not the job's.
     """
-    labels = read_human_labels(path)
-    which = {column: outcomes[column].iloc[0] for column in _WHICH if column in labels}
+    return join_labels(outcomes, read_human_labels(path), path)
+
+
+def join_labels(outcomes: pd.DataFrame, labels: pd.DataFrame, path: Path | str) -> pd.DataFrame:
+    """The outcomes with these labels, rows as `read_human_labels` gives them; `path` names them in errors."""
+    which = {column: outcomes[column].iloc[0] for column in WHICH if column in labels}
     for column, value in which.items():
         labels = labels[labels[column] == value]
     unknown = labels.loc[~labels["qid"].isin(outcomes["qid"]), "qid"]
@@ -106,7 +110,7 @@ def _words_digest(answer: object) -> str:
     return ", answer " + hashlib.sha256(words_of(answer).encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def _of_the_answers(labels: pd.DataFrame, outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:
+def _of_the_answers(labels: pd.DataFrame, outcomes: pd.DataFrame, path: Path | str) -> pd.DataFrame:
     """The rows of the file that hold the job's answers, one a topic."""
     own = outcomes.set_index("qid")["answer"].map(words_of)
     same = labels["answer"].map(words_of) == labels["qid"].map(own)

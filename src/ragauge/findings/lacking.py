@@ -10,10 +10,14 @@ import pandas as pd
 
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
+from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.topics import is_unanswerable
 from ragauge.contract.visible import visible
+from ragauge.texts.languages import language_of_all
+from ragauge.texts.model_languages import languages_of_model
 
 _NAMED = 10  # topics that lack something, in a record
+_READ = 100  # parts of the evidence, and questions, by which their language is recognised
 
 
 class Skipped(JobFinding):
@@ -47,7 +51,7 @@ class Lacking(JobFinding):
             value,
             metrics=value["metrics"],
             logged={"lost_evidence": lost} if len(lost) else {},
-            record={"lacking": value["lacking"]},
+            record={"lacking": value["lacking"], "foreign": value["foreign"]},
         )
 
     def show(self, job: Job, value: dict[str, Any], found: Founds) -> Shown:
@@ -61,12 +65,13 @@ def lacking(pipeline: Any) -> dict[str, Any]:
     """A job's record of its topics: their number, how many lack what, and the first ten of these.
 
     metrics: topics, topics_<what>; lacking: qids by what: evidence, evidence where it should be, something to judge by,
-    an answer. An unanswerable topic counts as that alone.
+    an answer. An unanswerable topic counts as that alone. foreign: models for other languages than the texts are in.
     """
     topics, lost = pipeline.frame("topics"), pipeline.frame("lost_evidence")
+    evidence = pipeline.frame("scored_evidence")
     marked = is_unanswerable(topics)
     rows = {
-        "without_evidence": ~topics["qid"].isin(pipeline.frame("scored_evidence")["qid"]) & ~marked,
+        "without_evidence": ~topics["qid"].isin(evidence["qid"]) & ~marked,
         "lost_evidence": topics["qid"].isin(lost["qid"]) & ~marked,
         "without_reference": topics["qid"].isin(pipeline.unjudged),
         "unanswerable": marked,
@@ -76,7 +81,26 @@ def lacking(pipeline: Any) -> dict[str, Any]:
     return {
         "metrics": {"topics": len(topics), **counts},
         "lacking": {name: qids[:_NAMED] for name, qids in found.items()},
+        "foreign": _foreign(pipeline.components, [*evidence["text"].dropna()[:_READ], *topics["query"][:_READ]]),
     }
+
+
+def _foreign(components: Any, texts: Sequence[str]) -> list[str]:
+    """A sentence for each model of the job that is known to be for other languages than most of the texts are in."""
+    of = {group: getattr(components, group) for group in ("chunker", "retriever", "compressor", "measure", "reranker")}
+    uses = [offered(part, PartOffers).uses for part in (*of.values(), *components.answers.values())]
+    models = {group: of[group] for group in ("retriever", "reranker")}
+    if any("embedder" in names for names in uses):
+        models["embedder"] = components.embedder
+    named = {group: str(model) for group, part in models.items() if (model := getattr(part, "model", None))}
+    known = {group: names for group, model in named.items() if (names := languages_of_model(model))}
+    found = language_of_all(texts) if known else None
+    return [
+        f"{group}.model={visible(named[group])} is for {', '.join(sorted(map(str.capitalize, names)))}, and the texts "
+        f"are in {found.capitalize()}; choose one for {found.capitalize()}, or for many languages"
+        for group, names in known.items()
+        if found and found not in names
+    ]
 
 
 def _new(lines: Sequence[str], sweep: str | None) -> list[str]:
@@ -105,14 +129,16 @@ _SHOWN = 200  # characters of one
 def lacking_text(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """Sentences on topics left out of a measure because they lack something, from the metrics of the jobs.
 
-    Topics are named as far as a record has their qids (`lacking`, by what they lack).
+    Topics are named as far as a record has their qids (`lacking`, by what they lack). Models for other languages
+    (`foreign`) have a sentence each.
     """
     metrics = [record["metrics"] for record in records]
     topics = max(m.get("topics", 0) for m in metrics)
     most = {name: max(m.get(f"topics_{name}", 0) for m in metrics) for name in _LACKING}
     others = most["without_evidence"] + most["unanswerable"] < topics
     scored = "the IR score is of the others" if others else "there is no IR score"
-    return [
+    foreign = dict.fromkeys(line for record in records for line in record.get("foreign", ()))
+    return [*foreign] + [
         f"{n:.0f} of {topics:.0f} topics {_LACKING[name].format(scored=scored)}{_named(records, name, n)}"
         for name, n in most.items()
         if n

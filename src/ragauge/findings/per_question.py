@@ -13,7 +13,7 @@ from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.frames import DRAWN_WITH, JUDGE_CLASSES, LABEL_OF
 from ragauge.contract.jobs import Job
 from ragauge.contract.protocols import Monitored
-from ragauge.datasets.labels import with_human_labels
+from ragauge.datasets.labels import WHICH, join_labels, with_human_labels
 from ragauge.estimate.clusters import SHARED
 from ragauge.estimate.outcomes import CLUSTER, TARGET
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
@@ -125,17 +125,25 @@ def _with_labels_of_traces(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfi
 
     A label holds for the answer that it was given to: the answer of a trace that was measured, or one that ragauge
     wrote, in any job, for the same topic and the same answer. Where several such traces have a label, the latest
-    counts. DataError where there is no label on any of them.
+    counts. Labels of a review queue that the job's answers were drawn for come with the probabilities of the draw, as
+    `with_human_labels` gives them, and no others beside them. DataError where there is no label on any of them.
     """
     source = traced(pipeline)
     places = [own_place(cfg, experiment), *([place_of(source)] if source is not None else [])]
     labels = pd.concat([track.labels_of_people(*place) for place in dict.fromkeys(places)])
     own = labels.dropna(subset=["qid"]).sort_values("labelled_ms", kind="stable")  # the latest of an answer counts
     by_answer = dict(zip(zip(own["qid"], own["answer"], strict=True), own["label"], strict=True))
-    found = [
-        by_answer.get((qid, track.answer_digest(answer if isinstance(answer, str) else None)))
-        for qid, answer in zip(outcomes["qid"], outcomes["answer"], strict=True)
-    ]
+    digests = [track.answer_digest(answer if isinstance(answer, str) else None) for answer in outcomes["answer"]]
+    drawn = track.drawn_answers(*own_place(cfg, experiment))
+    if len(drawn):
+        keys = list(zip(drawn["qid"], drawn["answer"], strict=True))
+        drawn["label"] = pd.array([by_answer.get(key) for key in keys], dtype="Int64")
+        by_answer = {key: label for key, label in by_answer.items() if key not in set(keys)}
+        if len(sheet := _of_the_queue(drawn, outcomes)):
+            own_texts = dict(zip(zip(outcomes["qid"], digests, strict=True), outcomes["answer"], strict=True))
+            texts = [own_texts.get(key, key[1]) for key in zip(sheet["qid"], sheet["answer"], strict=True)]
+            return join_labels(outcomes, sheet.assign(answer=texts), "human_labels=mlflow")
+    found = [by_answer.get(key) for key in zip(outcomes["qid"], digests, strict=True)]
     given = pd.Series(found, index=outcomes["qid"], dtype="Int8")
     if source is not None:
         by_trace = labels.set_index("trace_id")["label"]
@@ -147,6 +155,14 @@ def _with_labels_of_traces(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfi
             f"by people named {' or '.join(track.LABELS)}"
         )
     return outcomes.assign(human_label=given.to_numpy())
+
+
+def _of_the_queue(drawn: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the latest queue that has labels of the job's kind of answers; none where no queue has."""
+    for column in (column for column in WHICH if column in drawn):
+        drawn = drawn[drawn[column].isna() | (drawn[column] == outcomes[column].iloc[0])]
+    labelled = drawn[drawn["label"].notna()].sort_values("drawn_ms")
+    return drawn[drawn["queue"].isin(labelled["queue"].tail(1))].dropna(axis=1, how="all")
 
 
 def traced(pipeline: Any) -> Monitored | None:

@@ -292,13 +292,7 @@ class Batch:
         return dataclasses.replace(received, text=text, finish=finish)
 
     def _charged(
-        self,
-        key: str,
-        request: str,
-        prompt: str,
-        received: Received | None,
-        failed: _Failed | None,
-        seconds: float,
+        self, key: str, request: str, prompt: str, received: Received | None, failed: _Failed | None, seconds: float
     ) -> Call:
         """The attempt as a call in the ledger; what is not known of its usage is charged at its bound."""
         llm = self.llm

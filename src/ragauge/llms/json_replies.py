@@ -29,11 +29,7 @@ class Found(Generic[T]):
 
 
 def ask_all(
-    chat: Any,
-    prompts: Sequence[str],
-    read: Callable[[str], T | None],
-    store: Workplace,
-    what: str,
+    chat: Any, prompts: Sequence[str], read: Callable[[str], T | None], store: Workplace, what: str
 ) -> list[Found[T]]:
     """The model's replies to the prompts, in order; equal prompts are one request.
 

@@ -66,12 +66,7 @@ def _what_to_ask(chat: Mapping[str, Any]) -> tuple[str, str] | None:
             address = f"http://{address}" if ":" in address else f"http://{address}:11434"
         _host(address)
         return "ollama", address
-    given = (
-        chat.get("base_url"),
-        chat.get("openai_api_base"),
-        env("OPENAI_API_BASE"),
-        env("OPENAI_BASE_URL"),
-    )
+    given = (chat.get("base_url"), chat.get("openai_api_base"), env("OPENAI_API_BASE"), env("OPENAI_BASE_URL"))
     address = str(next((value for value in given if value), ""))
     if not (target.startswith("langchain_openai.") and target.endswith(".ChatOpenAI")) or not address:
         return None
@@ -211,10 +206,7 @@ async def _asked(method: str, url: str, headers: Mapping[str, str], body: Any) -
 
     why = "no answer"
     try:
-        async with (
-            asyncio.timeout(_SECONDS),
-            httpx.AsyncClient(timeout=_SECONDS / 2, event_hooks=hooks()) as client,
-        ):
+        async with asyncio.timeout(_SECONDS), httpx.AsyncClient(timeout=_SECONDS / 2, event_hooks=hooks()) as client:
             for _ in range(_ATTEMPTS):
                 try:
                     answer = await client.request(method, url, headers=dict(headers), json=body)

@@ -18,12 +18,14 @@ import pandas as pd
 from ragauge.contract.answer_measures import NO_ANSWER, NO_EVIDENCE, NO_REFERENCE, infos_of
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.errors import DataError
+from ragauge.contract.identity import later, runtime
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.offers import MeasureOffers, offered
 from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references
 from ragauge.measures.scores import part_scores
-from ragauge.measures.tokens import LaidOut, by_tokens, check_articles, places, tokens_of
+from ragauge.measures.tokens import LaidOut, by_tokens, of_language, places, tokens_of
+from ragauge.texts.languages import AUTO, CODES, named_language
 
 _OF_ROUGE = ("words", "rouge_score", "squad", "plain")
 _ROUGE_VALUES = ("f1", "precision", "recall")
@@ -34,10 +36,7 @@ _EVIDENCE_LABELS = {
 
 
 def measured(
-    answers: pd.DataFrame,
-    name: str,
-    value: Callable[[str, str], float],
-    without: Container[str] = (),
+    answers: pd.DataFrame, name: str, value: Callable[[str, str], float], without: Container[str] = ()
 ) -> pd.DataFrame:
     """Frame `answer_values`: value(qid, answer) for every row of `answers`, missing where there is none.
 
@@ -47,9 +46,7 @@ def measured(
     status = [status_of(qid, answer, qid not in without) for qid, answer in pairs]
     found = [value(qid, answer) if known == "ok" else None for (qid, answer), known in zip(pairs, status, strict=True)]
     return answers[["qid", "n_tokens"]].assign(
-        measure=name,
-        value=pd.Series(found, index=answers.index, dtype="float64"),
-        status=status,
+        measure=name, value=pd.Series(found, index=answers.index, dtype="float64"), status=status
     )
 
 
@@ -75,12 +72,7 @@ class AgainstReferences:
         raise NotImplementedError
 
     def measure(
-        self,
-        topics: pd.DataFrame,
-        evidence: pd.DataFrame,
-        contexts: pd.DataFrame,
-        answers: pd.DataFrame,
-        tools: Tools,
+        self, topics: pd.DataFrame, evidence: pd.DataFrame, contexts: pd.DataFrame, answers: pd.DataFrame, tools: Tools
     ) -> pd.DataFrame:
         """Frame `answer_values`: of every answer the best over the topic's reference answers."""
         known = references(topics)
@@ -112,19 +104,23 @@ class ByTokens(AgainstReferences):
 
     tokens: `squad`, lower case without ASCII's punctuation and articles, exactly as SQuAD's script. `mlqa`, the same
         for other languages (`normalised`). `plain`, the lower-case words between white space, without punctuation at
-        their ends. articles: the words that squad and mlqa leave out.
+        their ends. articles: the words that squad and mlqa leave out. None, of either: squad and a, an, the where the
+        language is English, mlqa and the articles of MLQA's script elsewhere.
     """
 
     version: ClassVar[int] = 3
     info: ClassVar[AnswerMeasureInfo]
 
-    tokens: str = "squad"
-    articles: Sequence[str] = ("a", "an", "the")
+    tokens: str | None = None
+    articles: Sequence[str] | None = None
+    language: str = runtime("english")  # decides nothing beyond the two above
 
     def __post_init__(self) -> None:
         key = f"answers.{self.info.name}"
-        require_choice(f"{key}.tokens", self.tokens, ("squad", "mlqa", "plain"))
-        object.__setattr__(self, "articles", check_articles(f"{key}.articles", self.articles))
+        tokens, articles = of_language(key, self.tokens, self.articles, self.language)
+        require_choice(f"{key}.tokens", tokens, ("squad", "mlqa", "plain"))
+        object.__setattr__(self, "tokens", tokens)
+        object.__setattr__(self, "articles", articles)
 
     @staticmethod
     def of_tokens(answers: LaidOut, references: LaidOut) -> np.ndarray:
@@ -133,7 +129,7 @@ class ByTokens(AgainstReferences):
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """The value of every pair."""
-        tokens = tokens_of("tokens", self.tokens, self.articles)
+        tokens = tokens_of("tokens", str(self.tokens), self.articles or ())
         return {self.info.name: self.of_tokens(*by_tokens(tokens, answers, references))}
 
 
@@ -183,6 +179,8 @@ class Contains(ByTokens):
 class _Rouge(AgainstReferences):
     """The share of the answer and the reference that both have: over the answer (precision), the reference (recall), or
     both (f1)."""
+
+    version: ClassVar[int] = 2
 
     tokens: str = "words"
     value: str = "f1"
@@ -274,7 +272,7 @@ class Similarity(AgainstReferences):
         return {self.info.name: np.clip(cosine, -1.0, 1.0)}
 
 
-_USUAL = (ExactMatch(), TokenF1(), Contains(), RougeL())
+_USUAL = (ExactMatch, TokenF1, Contains)
 
 
 @dataclass(frozen=True)
@@ -286,14 +284,20 @@ class Usual(AgainstReferences):
     """
 
     component: ClassVar[str] = "usual"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     optional: ClassVar[bool] = True
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = tuple(part.info for part in _USUAL)
+    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (*(part.info for part in _USUAL), RougeL().info)
+
+    language: str = later("english")
+
+    def __post_init__(self) -> None:
+        name = named_language("language", self.language, (*CODES.values(), AUTO))
+        object.__setattr__(self, "language", name)
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """The values of all parts."""
         found: dict[str, np.ndarray] = {}
-        for part in _USUAL:
+        for part in (*(made(language=self.language) for made in _USUAL), RougeL()):
             found |= part.compared(answers, references, tools)
         return found
 
@@ -333,12 +337,7 @@ class EvidenceMeasure:
         )
 
     def measure_layouts(
-        self,
-        evidence: pd.DataFrame,
-        layouts: pd.DataFrame,
-        prefixes: pd.DataFrame,
-        answers: pd.DataFrame,
-        tools: Tools,
+        self, evidence: pd.DataFrame, layouts: pd.DataFrame, prefixes: pd.DataFrame, answers: pd.DataFrame, tools: Tools
     ) -> pd.DataFrame:
         """Frame `answer_values`; `prefixes` are of one budget, `evidence` is what contexts are scored by."""
         here = prefixes[prefixes["qid"].isin(evidence["qid"])].reset_index(drop=True)
@@ -351,12 +350,7 @@ class EvidenceMeasure:
 
 
 TRUTHFULNESS = AnswerMeasureInfo(
-    "truthfulness",
-    "truthfulness",
-    unit="signed",
-    section="Truthfulness (CRAG)",
-    of="verdict",
-    on_terminal=False,
+    "truthfulness", "truthfulness", unit="signed", section="Truthfulness (CRAG)", of="verdict", on_terminal=False
 )
 # Perfect: correct and without made-up content (5). Acceptable: useful, with minor errors at most (3: right as
 # far as it goes). Missing (1). Incorrect: wrong or irrelevant (4), and what is made up beside something right

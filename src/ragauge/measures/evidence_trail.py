@@ -29,10 +29,7 @@ _WORD = re.compile(r"\w+")
 
 
 def in_corpus(
-    measure: Measure,
-    evidence: pd.DataFrame,
-    docs: pd.DataFrame | Batches,
-    chunks: pd.DataFrame | Batches | None,
+    measure: Measure, evidence: pd.DataFrame, docs: pd.DataFrame | Batches, chunks: pd.DataFrame | Batches | None
 ) -> pd.DataFrame:
     """Every evidence part in the documents and in their chunks: qid, part, text, corpus, best_chunk, holders.
 

@@ -15,12 +15,17 @@ import numpy as np
 
 from ragauge.contract.checks import require_choice
 from ragauge.contract.errors import ConfigError
-from ragauge.texts.words import ARTICLES, WITHOUT_SPACES
+from ragauge.texts.languages import AUTO, CODES, named_language
+from ragauge.texts.words import ARTICLES, MARKS, WITHOUT_SPACES
 
 NO_SYMBOL = 0xFFFFFFFF  # no code point, and no number of a word: more than memory holds
 _ENGLISH = tuple(sorted(ARTICLES))
+_OF_MLQA = {  # the articles that MLQA's script leaves out; Arabic's, which clings to its word, stays in here
+    "english": "a an the", "auto": "a an the", "spanish": "un una unos unas el la los las",
+    "german": "ein eine einen einem eines einer der die das den dem des", "vietnamese": "của là cái chiếc những",
+}  # fmt: skip
 _HAS_UNSPACED = re.compile(f"[{WITHOUT_SPACES}]")
-_WORDS = re.compile(r"[^\W_]+")
+_WORDS = re.compile(rf"(?:[^\W_][{MARKS}]*)+")
 _ASCII_WORDS = re.compile(r"[a-z0-9]+")
 
 
@@ -112,6 +117,13 @@ def _without(articles: Sequence[str]) -> Callable[[str], str]:
     if not articles:
         return str
     return partial(re.compile(rf"\b({'|'.join(map(re.escape, articles))})\b").sub, " ")
+
+
+def of_language(key: str, tokens: str | None, articles: object, language: str) -> tuple[str, tuple[str, ...]]:
+    """Tokens and articles; where None was given those of the language: SQuAD's for English, MLQA's for others."""
+    name = named_language("language", language, (*CODES.values(), AUTO))
+    articles = _OF_MLQA.get(name, "").split() if articles is None else articles
+    return tokens or ("squad" if name == "english" else "mlqa"), check_articles(f"{key}.articles", articles)
 
 
 def check_articles(key: str, articles: object) -> tuple[str, ...]:

@@ -148,11 +148,7 @@ def _united(lists: pd.DataFrame, rewriter: Rewriter) -> pd.DataFrame:
 
 
 def query_checks(
-    topics: pd.DataFrame,
-    queries: pd.DataFrame,
-    run: pd.DataFrame,
-    found_by_question: pd.DataFrame,
-    embedder: Embedder,
+    topics: pd.DataFrame, queries: pd.DataFrame, run: pd.DataFrame, found_by_question: pd.DataFrame, embedder: Embedder
 ) -> pd.DataFrame:
     """A row per topic: qid, similarity, new_hits, failed.
 

@@ -50,12 +50,7 @@ class Key:
 
     def as_dict(self) -> dict[str, Any]:
         """The hashed content, as plain JSON values."""
-        return {
-            "stage": self.stage,
-            "version": self.version,
-            "params": self.params,
-            "inputs": dict(self.inputs),
-        }
+        return {"stage": self.stage, "version": self.version, "params": self.params, "inputs": dict(self.inputs)}
 
     @cached_property
     def digest(self) -> str:
@@ -184,10 +179,7 @@ class Store:
             return self._make(key, make, told)
 
     def get_frames(
-        self,
-        key: Key,
-        make: Callable[[], Mapping[str, pd.DataFrame | Batches]],
-        told: Mapping[str, Any] | None = None,
+        self, key: Key, make: Callable[[], Mapping[str, pd.DataFrame | Batches]], told: Mapping[str, Any] | None = None
     ) -> Entry:
         """Like `get`, for a stage whose output is frames: each is checked and written as Parquet.
 

@@ -65,10 +65,7 @@ class VectorCache:
         self._unit = "text" if kind == VECTORS else "pair"
 
     def get(
-        self,
-        texts: Sequence[Item],
-        embed: Callable[[list[Item]], np.ndarray],
-        at_once: int | None = None,
+        self, texts: Sequence[Item], embed: Callable[[list[Item]], np.ndarray], at_once: int | None = None
     ) -> np.ndarray:
         """float32 [len(texts), dimensions] of distinct texts; those that are not there are embedded and kept.
 

@@ -46,6 +46,7 @@ _ENDINGS = {
 }
 _ENDS = {language: re.compile(pattern) for language, pattern in _ENDINGS.items()}
 _WORD = re.compile(r"[^\W\d_]+|[¿¡]")
+_CAPITALISED = re.compile("(?<![A-Za-zÀ-ɏ])[A-ZÀ-ÖØ-Þ][A-Za-zÀ-ɏḀ-ỿ]*")
 _MOST = 2000  # characters that are looked at
 _TEXTS = 1000  # of a corpus
 _OF_AN_ENDING = 0.3  # evidence, where a function word that one language has is 1
@@ -73,10 +74,9 @@ def language_of(text: str) -> str | None:
     weights = {name: worth * len(letters.findall(text)) for name, (letters, worth) in _LETTERS.items()}
     if (kana := weights.pop("japanese")) and 8 * kana >= weights["chinese"]:
         weights["japanese"] = kana + weights.pop("chinese")
+    weights[""] -= sum(map(len, _CAPITALISED.findall(text)))  # names, which stand in texts of any script
     script = max(weights, key=lambda name: weights[name])
-    if not weights[script]:
-        return None
-    if script:
+    if script and weights[script]:
         return next((name for name, own in _TELLING.get(script, ()) if _holds(text, own)), script)
     return _latin_language(text)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ragauge.texts.languages import language_of
-from ragauge.texts.words import STOP_WORDS
+from ragauge.texts.words import MARKS, STOP_WORDS
 
 # Marks that end a sentence with or without white space behind them: of Chinese and Japanese, of Arabic and Urdu, the
 # dandas of India, of Burmese and Khmer.
@@ -17,15 +17,20 @@ _MARKS = "。！？｡؟۔।॥။។"
 _THAI = (
     "(?<=[\u0e01-\u0e2e\u0e30-\u0e45\u0e47-\u0e4e])(?= +(?!และ|หรือ|ที่|ซึ่ง|โดย|ของ|เพื่อ|จาก)[\u0e01-\u0e2e\u0e40-\u0e44])"
 )
-# End punctuation with what closes behind it, where white space follows (`_MARKS` need none), a space of Thai, or an
-# empty line.
+# End punctuation with what closes behind it, where white space follows (`_MARKS` and ! between Chinese characters need
+# none), a space of Thai, or an empty line. A French » has a space before it.
 # Possessive and anchored to the first mark of a row, so that no text takes quadratic time.
+_HAN = "[\u3040-\u30ff\u3400-\u9fff]"
 _CANDIDATE = re.compile(
-    rf"""(?<![.!?…])[.!?…]++["'”’»)\]}}]*+(?=\s)|[{_MARKS}]++["'”’»」』）)\]]*+|{_THAI}|(?=\n[^\S\n]*+\n)"""
+    rf"""(?<![.!?…])[.!?…]++["'“”‘’«»‹›)\]}}]*+(?:[ \xa0\u202f]»(?=\s))?+(?=\s)|(?<={_HAN})[!?]++(?={_HAN})"""
+    rf"""|(?:[{_MARKS}]++["'”’»」』）)\]]*+)++|{_THAI}|(?=\n[^\S\n]*+\n)"""
 )
 _LEAST_OF_THAI = 60  # characters of a sentence: a space in a shorter one parts names, items and clauses
 _SPACE = re.compile(r"\s*")
-_LAST_WORD = re.compile(r"[\w.&'’-]*\Z")
+_LAST_WORD = re.compile(rf"[\w{MARKS}.&'’-]*\Z")
+_LETTER_BEFORE = re.compile(r"(?<!\w)\w\. ?\Z")  # u. a.
+_LETTER_BEHIND = re.compile(r"\w\.")
+_AROUND = 200  # characters before and behind a sentence by which German is recognised
 _FIRST_WORD = re.compile(r"\w+")
 _OPENING = "\"'“‘«([{¿¡"
 
@@ -37,17 +42,21 @@ def _words(text: str) -> frozenset[str]:
 # Never the end of a sentence: a name, a number or more of the sentence follows.
 _TITLES = _words(
     "mr mrs ms mx dr prof st ste gen col maj capt cmdr lt sgt cpl pvt adm rev fr hon pres gov sen rep supt "
-    "mt ft messrs mme mlle e.g i.e cf viz vs ca approx"
+    "mt ft messrs mme mlle e.g i.e cf viz vs ca approx "
+    "bzw vgl ggf evtl inkl bspw sog geb gest hrsg esim ks vrt nk डॉ श्री श्रीमती प्रो पं ดร นพ พญ ผศ รศ"
 )
 # An abbreviation where a number follows, an ordinary word otherwise ("No. 5", "No. He left.").
 _BEFORE_NUMBER = _words(
-    "no nos fig figs vol vols p pp ch sec art op eq ed b d c r jan feb mar apr jun jul aug sep sept oct nov dec"
+    "no nos fig figs vol vols p pp ch sec art op eq ed b d c r jan feb mar apr jun jul aug sep sept oct nov dec "
+    "nr abb kap abs klo n s"
 )
 # May end a sentence: it does where the next word usually opens one.
 _EITHER = _words(
     "inc ltd co corp bros llc plc jr sr esq etc al dept univ assn est ave blvd rd u.s u.s.a u.k u.n e.u d.c "
-    "l.a n.y a.m p.m a.d b.c c.e b.c.e ph.d m.d b.a m.a b.s m.s d.phil"
+    "l.a n.y a.m p.m a.d b.c c.e b.c.e ph.d m.d b.a m.a b.s m.s d.phil mm ns"
 )
+# Behind a number of German: an ordinal, whatever the text around it is taken for.
+_OF_DATES = _words("januar februar märz mai juni juli oktober dezember jahrhundert jahrhunderts")
 _OPENERS = _words(
     "the a an it its he she they we you i his her their our this that these those there here in on at by "
     "for from with after before during since while when where although though however but and so as if "
@@ -92,7 +101,7 @@ def _is_end(text: str, start: int, match: re.Match[str], following: int) -> bool
     if not mark and text[match.end()] == " " and text.count("\n", match.end(), following) == 0:
         return match.end() - start >= _LEAST_OF_THAI
     if not mark or mark[0] in _MARKS or text.count("\n", match.end(), following) > 1:
-        return True
+        return mark[-1:] not in ("」", "』") or text[match.end()] not in "とっ"  # 「はい。」と言った
     if text[following].islower():
         return False
     if mark != ".":
@@ -103,20 +112,28 @@ def _is_end(text: str, start: int, match: re.Match[str], following: int) -> bool
     word = word_match.group() if word_match else ""
     if match.start() - len(word) == start and word.isdigit() and len(word) <= 3:
         return False  # the number of a list item
-    if word.isdigit() and len(word) <= 2 and language_of(text[start : following + 40]) == "german":
+    if word.isdigit() and len(word) <= 2:
         next_word = _FIRST_WORD.match(text, following)
-        return next_word is None or next_word[0].casefold() in STOP_WORDS["german"]
-    return not _continues(word, text, following)
+        if next_word is None or next_word[0].casefold() in _OF_DATES:
+            return next_word is None
+        if language_of(text[max(0, start - _AROUND) : following + _AROUND]) == "german":
+            return next_word[0].casefold() in STOP_WORDS["german"]
+    return not _continues(word, text, match.start() - len(word), following)
 
 
-def _continues(word: str, text: str, following: int) -> bool:
+def _continues(word: str, text: str, at: int, following: int) -> bool:
     """Whether the full stop behind `word` belongs to an abbreviation that the sentence goes on after."""
     folded = word.casefold()
     if folded in _TITLES:
         return True
-    if folded in _BEFORE_NUMBER and text[following].isdigit():
+    if text[following].isdigit() and (folded in _BEFORE_NUMBER or folded.endswith("str")):
         return True
-    is_initial = len(word) == 1 and word.isupper()
+    is_initial = len(word) == 1 and (
+        word.isupper()
+        or "\u0590" <= word <= "\u0e2e"  # of a script without capitals
+        or _LETTER_BEHIND.match(text, following) is not None
+        or _LETTER_BEFORE.search(text, max(0, at - 4), at) is not None
+    )
     is_initials = "." in word and all(len(piece) == 1 for piece in word.split("."))  # "J.S", "U.S"
     if not (is_initial or is_initials or folded in _EITHER):
         return False

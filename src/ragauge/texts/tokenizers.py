@@ -18,6 +18,7 @@ from ragauge.contract.checks import require_text
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.progress import progress
 from ragauge.texts.model_files import model_path
+from ragauge.texts.words import WORD
 
 if TYPE_CHECKING:
     import tokenizers
@@ -33,15 +34,18 @@ does not touch white space on both sides (and the text before it is not empty).
 
 _BATCH = 4096
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_WORD = re.compile(r"\w+|[^\w\s]")
+_WORD = re.compile(rf"{WORD}|[^\w\s]")
 
 
 @dataclass(frozen=True)
 class WordTokenizer:
-    """Words and single punctuation marks as tokens (`\\w+|[^\\w\\s]`); needs no model."""
+    """Words and single punctuation marks as tokens; needs no model.
+
+    Of scripts without spaces (Chinese, Japanese, Thai) each character is one, with the marks on it.
+    """
 
     component: ClassVar[str] = "words"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     name: ClassVar[str] = "words"
     stitching: ClassVar[Stitching] = "free"
 
@@ -85,11 +89,7 @@ class HuggingFaceTokenizer:
 
     def identity(self) -> dict[str, Any]:
         """The class and the content of the tokenizer; the same wherever the files lie."""
-        return {
-            "component": "huggingface",
-            "version": self.version,
-            "sha256": _load(self.model).sha256,
-        }
+        return {"component": "huggingface", "version": self.version, "sha256": _load(self.model).sha256}
 
     def offsets(self, texts: Sequence[str]) -> list[np.ndarray]:
         """For each text int64 [tokens, 2]: first and past-the-last character of every token, in order.

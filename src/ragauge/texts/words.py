@@ -18,8 +18,10 @@ WITHOUT_SPACES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 UNSPACED = f"{WITHOUT_SPACES}\u1100-\u11ff\uac00-\ud7a3"  # and Korean, whose particles cling to the words
-# Vowel signs and points of Hebrew, Arabic and the scripts of India, which re takes for no part of a word.
-MARKS = "".join(char for char in map(chr, range(0x591, 0xE00)) if unicodedata.category(char).startswith("M"))
+# Vowel signs and points of Hebrew, Arabic and the scripts of India and its east: re takes them for no part of a word.
+MARKS = "".join(char for char in map(chr, range(0x591, 0x1800)) if unicodedata.category(char).startswith("M"))
+# A word that has spaces around it, or a character of a script without them.
+WORD = rf"(?=\w)[{WITHOUT_SPACES}][{MARKS}]*|(?:(?![{WITHOUT_SPACES}])\w[{MARKS}]*)+"
 _POSSESSIVE = re.compile(r"['’]s\b")
 _RUNS = re.compile(f"([{UNSPACED}]+)|((?:(?![{UNSPACED}])[^\\W_][{MARKS}]*)+)")
 

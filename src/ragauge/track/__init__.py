@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         recorded_uri,
         tracking_uri,
     )
-    from ragauge.track._feedback import CLASS, LABELS, answer_digest, labels_of_people
+    from ragauge.track._feedback import CLASS, LABELS, answer_digest, drawn_answers, labels_of_people
     from ragauge.track._lost import close_orphans, close_orphans_quietly
     from ragauge.track._reader import LoggedRun, Reader, entries_tag
     from ragauge.track._runs import Run, Tracker, flatten, log_found, param_text
@@ -34,6 +34,7 @@ __all__ = [
     "close_orphans",
     "close_orphans_quietly",
     "connect",
+    "drawn_answers",
     "entries_tag",
     "flatten",
     "has_experiment",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 OWN_TAG = "ragauge.qid"  # on the traces that ragauge itself writes: the topic that was measured
 ANSWER_TAG = "ragauge.answer"  # and a digest of the answer
+DRAWN_TAG = "ragauge.drawn"  # on traces that people should label; beneath it JSON on each draw (`ragauge labels`)
 CLASS = "judge_class"  # the name of the feedback that holds the judge's class, 1 to 5
 LABELS = (CLASS, "label")  # names of feedback by people that is a judge class
 
@@ -59,6 +61,26 @@ def labels_of_people(uri: str, experiment: str) -> pd.DataFrame:
                 }
     columns = ["trace_id", "request_id", "qid", "answer", "label", "labelled_ms"]
     return pd.DataFrame(list(rows.values()), columns=columns).astype({"label": "int64", "labelled_ms": "int64"})
+
+
+def drawn_answers(uri: str, experiment: str) -> pd.DataFrame:
+    """A row for every answer that a review queue asks people to label, as often as it was drawn.
+
+    Columns: qid and answer (a digest), and of the draw queue, drawn_ms (since 1970), probability, and those by which a
+    sheet tells answers apart.
+    """
+    with quiet(), at(uri) as client, reachable(uri):
+        found = client.get_experiment_by_name(experiment)
+        given = {"filter_string": f"tags.`{DRAWN_TAG}` = 'true'", "include_spans": False}
+        places = [] if found is None else [found.experiment_id]
+        infos = [one.info for place in places for one in pages(partial(client.search_traces, [place], **given))]
+    rows = [
+        {"qid": info.tags[OWN_TAG], "answer": info.tags[ANSWER_TAG], **json.loads(value)}
+        for info in infos
+        for key, value in info.tags.items()
+        if key.startswith(f"{DRAWN_TAG}.")
+    ]
+    return pd.DataFrame(rows)
 
 
 def _labelled(client: MlflowClient, experiment_id: str) -> Iterator[Any]:

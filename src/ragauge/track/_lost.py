@@ -67,11 +67,7 @@ def close_orphans_quietly(uri: str) -> None:
 
 
 def lost_run(
-    client: MlflowClient,
-    experiment_id: str,
-    tags: Mapping[str, str],
-    params: Mapping[str, str],
-    ended: str | None,
+    client: MlflowClient, experiment_id: str, tags: Mapping[str, str], params: Mapping[str, str], ended: str | None
 ) -> MlflowRun | None:
     """The run of an attempt at the same job of the same sweep that did not come to its end; None without one.
 
@@ -112,10 +108,7 @@ def emptied(client: MlflowClient, run: MlflowRun) -> frozenset[Point]:
         trace.info.trace_id
         for trace in pages(
             lambda **page: client.search_traces(
-                locations=[experiment],
-                filter_string=f"attributes.run_id = '{run_id}'",
-                include_spans=False,
-                **page,
+                locations=[experiment], filter_string=f"attributes.run_id = '{run_id}'", include_spans=False, **page
             )
         )
     ]

@@ -322,11 +322,7 @@ class Tracker:
 
 @contextmanager
 def _open(
-    client: MlflowClient,
-    run_id: str,
-    experiment_id: str,
-    tables: list[str],
-    logged: frozenset[Point] = frozenset(),
+    client: MlflowClient, run_id: str, experiment_id: str, tables: list[str], logged: frozenset[Point] = frozenset()
 ) -> Iterator[Run]:
     """Flushes and ends an MLflow run: FINISHED, FAILED or KILLED, by how the block ends.
 

@@ -26,12 +26,7 @@ _GUARD = "read line; kill -KILL 0"  # 0: its own process group
 _LINES = 5  # of its output, told where it does not start
 
 
-def serve(
-    uri: str,
-    port: int,
-    tell: Callable[[str], None] = print,
-    command: Sequence[str] | None = None,
-) -> None:
+def serve(uri: str, port: int, tell: Callable[[str], None] = print, command: Sequence[str] | None = None) -> None:
     """Runs MLflow's UI on the database at the URI until it is interrupted; tells the address once it answers.
 
     For a URI of a server it prints the address and starts nothing. `command` starts another server than MLflow's, for

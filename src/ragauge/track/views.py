@@ -115,10 +115,7 @@ def description(experiment_id: str, sweep_runs: Mapping[str, str] | None = None)
     if sweep_runs:
         links = []
         for number, (group, run_id) in enumerate(sweep_runs.items(), 1):
-            key, report = (
-                charts_key(number),
-                f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/report.html",
-            )
+            key, report = (charts_key(number), f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/report.html")
             of_sweep = f"of {_plain(group)}" if number > 1 else "of the latest sweep"
             of_sweep += f", {_plain(group)}" if group and number == 1 else ""
             links.append(

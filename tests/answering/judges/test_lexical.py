@@ -114,6 +114,14 @@ def test_no_answer_has_no_verdict(tools: Tools) -> None:
 
 def test_words() -> None:
     assert words_of("The Café's 1,200 ﬁles, an O’Neill!") == ["café", "1200", "files", "o'neill"]
+    assert words_of("她生于北京。हिन्दी") == ["她", "生", "于", "北", "京", "हिन्दी"]
+
+
+def test_a_chinese_reference_stands_within_an_answer_without_spaces(tools: Tools) -> None:
+    found = [
+        judge(answer, tools, "格拉茨", "她在哪里出生？")["label"] for answer in ("她在格拉茨出生。", "她在维也纳出生。")
+    ]
+    assert found == [5, 4]
 
 
 def test_bad_input_is_named(tools: Tools) -> None:

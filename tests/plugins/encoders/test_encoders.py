@@ -160,6 +160,15 @@ def test_they_are_arms_of_a_hybrid(sparse: Path, vectors: Path, tools: Tools, tm
     )
 
 
+def test_a_sweep_over_both_names_a_model_for_each(sparse: Path, vectors: Path) -> None:
+    models = {"learned_sparse": str(sparse), "late_interaction": str(vectors)}
+    for made in (LearnedSparse, LateInteraction):
+        own = models[made.component]
+        assert identity(made(models)) == identity(made(own))  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match=f"has no model for {made.component}"):
+            made({"bm25": own})  # type: ignore[arg-type]
+
+
 def test_the_identity_is_that_of_the_weights_and_not_of_the_place(sparse: Path, tmp_path: Path) -> None:
     moved = shutil.copytree(sparse, tmp_path / sparse.name)
     other = write_sparse_encoder(tmp_path / "other" / sparse.name, seed=1)

@@ -207,6 +207,13 @@ def test_unanswerable_questions_ask_for_what_no_article_tells(data: object) -> N
     assert solved >= 0.9 * len(plain)
 
 
+def test_a_world_of_unanswerable_questions_has_no_evidence() -> None:
+    alone = FictionalWorld(documents=100, questions=2, types=["unanswerable"]).load()
+    assert alone.topics["unanswerable"].tolist() == [True, True]
+    assert alone.evidence.empty
+    frames.check("evidence", alone.evidence)
+
+
 def test_twins_change_one_fact_in_one_sentence_and_the_answer_with_it(data: object) -> None:
     twins = WORLD.counterfactuals()
     topics = data.topics.set_index("qid")  # type: ignore[attr-defined]

@@ -148,3 +148,14 @@ def test_strict_is_asked_for_in_the_file_or_on_the_command_line(
 def test_a_result_is_as_strict_as_its_gate(strict: bool) -> None:
     result = evaluate(read_gate({"f1": 0.5, "strict": strict}), [Gated("bm25", "0" * 32, {"f1": 0.7})])
     assert (result.strict, result.as_json()["strict"]) == (strict, strict)
+
+
+def test_a_share_of_verdicts_that_nobody_gave_is_not_decided_rather_than_missed() -> None:
+    gate = read_gate({"correct_share": 0.1, "ir_score": 0.5})
+
+    def checked(missing: float) -> list[tuple[str, str]]:
+        metrics = {"correct_share": 0.0, "judge_share_missing": missing, "ir_score": 0.7}
+        return [(c.verdict, c.reason) for c in evaluate(gate, [Gated("bm25", "0" * 32, metrics)]).checks]
+
+    assert checked(1.0) == [("invalid", "no answer has a verdict"), ("pass", "")]
+    assert checked(0.9) == [("missed", ""), ("pass", "")]

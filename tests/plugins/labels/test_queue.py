@@ -12,7 +12,7 @@ from mlflow.genai import review_queues
 
 from ragauge.contract.errors import DataError
 from ragauge.plugins.labels.queue import in_queue
-from ragauge.track import answer_digest, connect, labels_of_people
+from ragauge.track import answer_digest, connect, drawn_answers, labels_of_people
 from servers import mlflow_server
 
 pytestmark = pytest.mark.slow
@@ -39,6 +39,7 @@ def check_queue(uri: str, folder: Path | None) -> None:
             mlflow.update_current_trace(tags={"ragauge.qid": qid, "ragauge.answer": answer_digest(answer)})
     mlflow.flush_trace_async_logging()
     table = pd.DataFrame({"qid": ["q2", "q1"], "answer": ["1889", "324 m"], "label": pd.array([None, 4], dtype="Int8")})
+    table = table.assign(n_tokens=300, probability=[1 / 3, 0.1])
     assert in_queue(table, "November", uri, "towers")["label"].isna().tolist() == [True, False]
     [queue] = review_queues.list_review_queues(experiment_id=experiment)
     items = review_queues.list_review_queue_items(queue.queue_id)
@@ -47,9 +48,13 @@ def check_queue(uri: str, folder: Path | None) -> None:
     for item in items:
         mlflow.log_feedback(trace_id=item.item_id, name="label", value="right", source=person)
     # The same queue again, with one answer more.
-    more = pd.concat([table, pd.DataFrame({"qid": ["q3"], "answer": ["iron"]})], ignore_index=True)
+    third = pd.DataFrame({"qid": ["q3"], "answer": ["iron"], "n_tokens": [300], "probability": [0.5]})
+    more = pd.concat([table, third], ignore_index=True)
     assert in_queue(more, "November", uri, "towers")["label"].tolist() == [5, 5, pd.NA]
     assert len(review_queues.list_review_queue_items(queue.queue_id)) == 3
+    drawn = drawn_answers(uri, "towers").set_index("qid").sort_index()
+    assert drawn["probability"].to_dict() == {"q1": 0.1, "q2": 1 / 3, "q3": 0.5}
+    assert drawn.loc["q2", ["answer", "queue", "n_tokens"]].tolist() == [answer_digest("1889"), "November", 300]
     # What human_labels=mlflow reads: of two people the latest counts.
     second = AssessmentSource(source_type="HUMAN", source_id="bob")
     mlflow.log_feedback(trace_id=items[0].item_id, name="label", value="wrong", source=second)

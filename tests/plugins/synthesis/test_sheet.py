@@ -21,7 +21,7 @@ def record(qid: str, question: str, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-RECORDS = [record("q1", "Who?"), record("q2", "=HYPERLINK(1)"), record("q3", "Three?")]
+RECORDS = [record("q1", "Who?"), record("q2", "=HYPERLINK(1)"), record("q3", "Three?\nOr four?")]
 
 
 @pytest.fixture
@@ -57,7 +57,11 @@ def test_no_cell_of_the_sheet_is_a_formula_and_each_question_is_one_line(folder:
 
 @pytest.mark.parametrize(("delimiter", "encoding"), [(",", "utf-8"), (";", "utf-8-sig"), ("\t", "utf-8")])
 def test_the_accepted_questions_are_kept_as_they_stand(
-    delimiter: str, encoding: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    delimiter: str,
+    encoding: str,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     decided = {"q1": ("reject", "dull"), "q2": (" Accept ", 'gut; "so"')}
     fill(folder, delimiter, encoding, **decided)
@@ -66,6 +70,7 @@ def test_the_accepted_questions_are_kept_as_they_stand(
     assert kept.pop("review") == {"decision": "accept", "comment": 'gut; "so"'}
     assert kept == RECORDS[1]
     assert capsys.readouterr().out == ("reviewed.jsonl: 1 questions accepted, 1 rejected, 1 without a decision\n")
+    assert not caplog.records  # no wording has changed
     assert apply() == 2
     assert apply("overwrite=true") == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 from collections import Counter
@@ -17,6 +18,7 @@ from kills import Kill, check_kills, kill_and_read
 from plugins.synthesis.scripted_writer import TOWNS, kind_of, reply, write_folder
 from processes import Command, clean_environment, until
 from ragauge.contract.metric_names import without_groups
+from ragauge.plugins.synthesis import synthesizing
 from ragauge.plugins.synthesis.command import main
 
 Folder = pytest.importorskip("ragauge.plugins.folders.dataset").Folder
@@ -345,6 +347,19 @@ def test_files_that_are_there_are_not_written_over_unless_told(
         assert "questions.sheet.csv is there; overwrite=true writes it again" in capsys.readouterr().err
         assert sheet.read_text("utf-8") == "filled in by people"
         assert main(arguments(corpus, server, *more, "overwrite=true")) == 0
+
+
+def test_a_full_disk_is_named_where_the_error_names_no_file(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(synthesizing, "_run", full)
+    with ChatServer(reply) as server:
+        assert main(arguments(corpus, server, "writer=cloze", "n_questions=2")) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert f"no space is left on the disk of {corpus}" in line  # of the store or of the questions
 
 
 def test_questions_of_given_files_are_not_written_again(corpus: Path) -> None:

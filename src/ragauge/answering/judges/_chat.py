@@ -13,15 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from ragauge.answering.judges._frame import (
-    Truth,
-    Verdict,
-    divided,
-    of_all_prompts,
-    spread,
-    truths,
-    verdict_frame,
-)
+from ragauge.answering.judges._frame import Truth, Verdict, divided, of_all_prompts, spread, truths, verdict_frame
 from ragauge.contract.checks import require, require_choice, require_count
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
@@ -163,12 +155,7 @@ class ChatJudge(ChatLLM):
         return self._judged(topics, evidence, candidates, tools, None)
 
     def judge_again(
-        self,
-        topics: pd.DataFrame,
-        evidence: pd.DataFrame,
-        candidates: pd.DataFrame,
-        tools: Tools,
-        seed: int = 0,
+        self, topics: pd.DataFrame, evidence: pd.DataFrame, candidates: pd.DataFrame, tools: Tools, seed: int = 0
     ) -> pd.DataFrame:
         """Further verdicts on the answers of `repeat` topics, drawn by `seed`, from requests of their own.
 
@@ -182,12 +169,7 @@ class ChatJudge(ChatLLM):
         return pd.concat(frames, ignore_index=True)
 
     def _judged(
-        self,
-        topics: pd.DataFrame,
-        evidence: pd.DataFrame,
-        candidates: pd.DataFrame,
-        tools: Tools,
-        again: Order | None,
+        self, topics: pd.DataFrame, evidence: pd.DataFrame, candidates: pd.DataFrame, tools: Tools, again: Order | None
     ) -> pd.DataFrame:
         """The verdicts of the first requests, or of those that repeat them in an order."""
         if candidates.duplicated(["qid", "candidate"]).any():
@@ -315,12 +297,7 @@ class ChatJudge(ChatLLM):
     def _verdicts(self, prompts: Sequence[str], sizes: Sequence[int], tools: Tools, salt: str) -> list[list[Verdict]]:
         """The verdicts of every request, one per answer."""
         replies = self.ask(
-            prompts,
-            tools.store,
-            "verdicts",
-            salt=salt,
-            options=self._options(),
-            readers=self._readers(sizes),
+            prompts, tools.store, "verdicts", salt=salt, options=self._options(), readers=self._readers(sizes)
         )
         form = {"single": _FORM, "batch": _FORM_OF_BATCH}[self.mode]
         return [

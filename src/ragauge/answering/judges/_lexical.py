@@ -14,9 +14,9 @@ import pandas as pd
 from ragauge.answering.judges._frame import NO_ANSWER, Truth, Verdict, truths, verdict_frame
 from ragauge.contract.checks import require_number
 from ragauge.contract.protocols import Tools
-from ragauge.texts.words import ARTICLES, GRAMMAR_WORDS
+from ragauge.texts.words import ARTICLES, GRAMMAR_WORDS, WORD
 
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
+_WORD = re.compile(rf"(?:{WORD})(?:['’]\w+)*")
 _NUMBER_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 _KINDEST = (5, 3, 2, 1, 4)  # classes, for answers that several references give different ones
 _OPPOSITE: dict[tuple[str, ...], str] = {("yes",): "no", ("no",): "yes"}
@@ -35,7 +35,8 @@ class LexicalJudge:
     """Classes from which words of the reference answer and the evidence stand in an answer.
 
     A stand-in to see the whole flow: it compares words, it understands nothing. Content words are words
-    (case folded, compatibility forms, without articles) that are no function words. An answer
+    (case folded, compatibility forms, without articles) that are no function words; of Chinese, Japanese and Thai they
+    are characters. An answer
     - *covers* an evidence part if it has at least `cover` of the part's content words,
     - is *supported* if at least `support` of its content words are in the evidence, the reference or the
       question, or if no evidence is known,
@@ -56,7 +57,7 @@ class LexicalJudge:
     component: ClassVar[str] = "lexical"
     kind: ClassVar[str] = "embedded"
     uses: ClassVar[frozenset[str]] = frozenset()
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     support: float = 0.5
     cover: float = 0.75

@@ -48,6 +48,7 @@ class Locate(Stage):
     """
 
     name = "located"
+    version = 2
     reads = (Read("docs"), Read("evidence"))
     makes = ("evidence", "lost_evidence")
     doing = "locating {evidence:,} pieces of evidence in {docs:,} documents"

@@ -226,6 +226,7 @@ class Derive(Stage):
     """derived: columns computed from the questions, by which topics are sliced; row by row as topics."""
 
     name = "derived"
+    version = 2
     makes = ("derived",)
     doing = "describing {topics:,} questions"
 

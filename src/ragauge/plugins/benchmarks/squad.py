@@ -38,7 +38,7 @@ class SQuAD(OneFile):
     """
 
     component: ClassVar[str] = "squad"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     name: str = runtime("squad")
     evidence: str = "first"

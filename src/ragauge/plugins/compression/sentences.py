@@ -34,6 +34,7 @@ class SentenceCompressor:
     """
 
     component: ClassVar[str] = "sentences"
+    version: ClassVar[int] = 2
     kind: ClassVar[str] = "sentences"
     uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
 

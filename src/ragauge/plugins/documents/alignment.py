@@ -69,7 +69,7 @@ def alignment(
 class Alignment:
     """Shared part of the three ways: the values of a topic from the passages that its answer rests on."""
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = INFOS
     needs: ClassVar[frozenset[str]] = frozenset({"answers", "contexts"})
 

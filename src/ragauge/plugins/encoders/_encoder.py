@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -35,7 +35,8 @@ _TEXTS = 8192  # whose arrays are in memory at a time while an index is built
 class EncoderRetriever:
     """Shared part of the retrievers over a model that gives a text an array of rows, as many as it likes.
 
-    model: the name of a sentence-transformers model on the hub, or the path of its folder. device: where torch runs it.
+    model: the name of a sentence-transformers model on the hub, or the path of its folder; for a sweep over retrievers
+    a mapping from their names (learned_sparse, late_interaction) to these. device: where torch runs it.
     batch_size: texts at once; threads: CPU threads, None is torch's own choice. Both change the speed alone.
     """
 
@@ -46,13 +47,18 @@ class EncoderRetriever:
     indexes_batches: ClassVar[bool] = True
     search_columns: ClassVar[tuple[str, ...]] = ("docno",)
 
-    model: str
+    model: str  # of a mapping, after __post_init__ this retriever's own
     top_k: int = 30
     device: str = "cpu"
     batch_size: int = runtime(16)
     threads: int | None = runtime(None)
 
     def __post_init__(self) -> None:
+        if isinstance(self.model, Mapping):
+            name = named(self)["component"]
+            if name not in self.model:
+                raise ConfigError(f"retriever.model={dict(self.model)}: has no model for {name}")
+            object.__setattr__(self, "model", self.model[name])
         require_text("retriever.model", self.model, "a model's name and the path of its folder")
         require_count("retriever.top_k", self.top_k)
         require_text("retriever.device", self.device, "devices of torch: cpu, cuda, cuda:1, mps")

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.datasets.labels import WHICH
 from ragauge.track import absolute_uri, answer_digest, labels_of_people, recorded_uri
 from ragauge.track._connection import at, pages, quiet, reachable
-from ragauge.track._feedback import ANSWER_TAG, OWN_TAG
+from ragauge.track._feedback import ANSWER_TAG, DRAWN_TAG, OWN_TAG
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 QUESTION = "label"  # the name of the feedback, which human_labels=mlflow reads, too
 _BATCH = 100
@@ -46,6 +54,7 @@ def in_queue(table: pd.DataFrame, name: str, uri: str, experiment: str) -> pd.Da
             )
         try:
             _fill(name, found.experiment_id, [traces[key] for key in keys])
+            _tag(client, name, table, [traces[key] for key in keys])
         except (MlflowException, NotImplementedError, ImportError) as error:
             said = str(error).splitlines()[0]
             raise ConfigError(f"--queue={name}: MLflow has no review queue to fill there: {said}") from error
@@ -53,6 +62,16 @@ def in_queue(table: pd.DataFrame, name: str, uri: str, experiment: str) -> pd.Da
     given = dict(zip(zip(people["qid"], people["answer"], strict=True), people["label"], strict=True))
     said_there = pd.Series([given.get(key) for key in keys], index=table.index, dtype="Int8")
     return table.assign(label=said_there.fillna(table["label"].astype("Int8")))
+
+
+def _tag(client: MlflowClient, name: str, table: pd.DataFrame, traces: Sequence[str]) -> None:
+    """Tags each trace with the draws of its answer: the queue, the probability, and which answer of a sheet it is."""
+    columns = [column for column in (*WHICH, "probability") if column in table]
+    drawn_ms = round(time.time() * 1000)
+    for trace_id, row in zip(traces, table[columns].to_dict("records"), strict=True):
+        which = answer_digest(json.dumps([name, *(row.get(column) for column in WHICH)]))
+        client.set_trace_tag(trace_id, f"{DRAWN_TAG}.{which}", json.dumps({"queue": name, "drawn_ms": drawn_ms, **row}))
+        client.set_trace_tag(trace_id, DRAWN_TAG, "true")
 
 
 def _fill(name: str, experiment_id: str, traces: list[str]) -> None:

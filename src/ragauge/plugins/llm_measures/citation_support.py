@@ -53,6 +53,7 @@ class CitationSupport:
     """
 
     component: ClassVar[str] = "citation_support"
+    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"answers", "contexts", "citations"})
 
     by: Literal["llm", "words"] = "llm"

@@ -88,6 +88,7 @@ class Citations:
     """
 
     component: ClassVar[str] = "citations"
+    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"answers", "contexts", "citations"})
 
     by: Literal["llm", "words"] = "llm"

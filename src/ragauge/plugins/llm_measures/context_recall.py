@@ -56,7 +56,7 @@ class ContextRecall:
     """
 
     component: ClassVar[str] = "context_recall"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs: ClassVar[frozenset[str]] = frozenset({"references", "contexts"})
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (_INFO,)

@@ -37,7 +37,7 @@ class ContextRelevance:
     """
 
     component: ClassVar[str] = "context_relevance"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs: ClassVar[frozenset[str]] = frozenset({"contexts"})
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (

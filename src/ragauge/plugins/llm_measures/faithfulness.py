@@ -68,6 +68,7 @@ class Faithfulness:
     """
 
     component: ClassVar[str] = "faithfulness"
+    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"answers", "contexts"})
     may_lack_claims: ClassVar[bool] = True
 

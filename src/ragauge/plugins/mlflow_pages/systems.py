@@ -101,9 +101,10 @@ def log_metrics(client: MlflowClient, run: Run, model_id: str, values: Mapping[s
     from mlflow.entities import Metric
 
     inputs = run.inputs.dataset_inputs if run.inputs is not None else []
+    own = [one.dataset for one in inputs if one.dataset.source_type == "ragauge"]
     dataset = {}
-    if inputs:
-        of = inputs[0].dataset
+    if own:
+        of = own[0]
         dataset = {"dataset_name": f"{of.name}, N={n_tokens}", "dataset_digest": of.digest}
     now = int(time.time() * 1000)
     metrics = [

@@ -64,7 +64,7 @@ class QueryPerformance:
     """
 
     component: ClassVar[str] = "qpp"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     depth: int = 10
     persistence: float = 0.9

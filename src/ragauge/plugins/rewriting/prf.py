@@ -29,6 +29,7 @@ class PRF:
     """
 
     component: ClassVar[str] = "prf"
+    version: ClassVar[int] = 2
     kind: ClassVar[str] = "feedback"
     uses: ClassVar[frozenset[str]] = frozenset()
     feedback: ClassVar[bool] = True

@@ -32,7 +32,7 @@ class Semantic:
 
     component: ClassVar[str] = "semantic"
     name: ClassVar[str] = "semantic"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
 
     correct: str = later("none")

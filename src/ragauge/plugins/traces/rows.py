@@ -180,13 +180,13 @@ def expectations_on(trace: Trace) -> list[dict[str, Any]]:
     """The valid expectations on a trace, the newest first, each a mapping of its name to its value."""
     newest_first = sorted(trace.info.assessments, key=lambda a: (-(a.last_update_time_ms or 0), str(a.assessment_id)))
     return [
-        {told.name: _decoded(told.expectation.value)}
+        {told.name: decoded(told.expectation.value)}
         for told in newest_first
         if told.expectation is not None and told.valid is not False
     ]
 
 
-def _decoded(value: Any) -> Any:
+def decoded(value: Any) -> Any:
     """The value itself, or what it says where it is a JSON list: people type such into MLflow's page."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:

@@ -13,12 +13,6 @@ if TYPE_CHECKING:
     from ragauge.retrieval.chunkers._spans import chunked, chunks_frame
     from ragauge.retrieval.chunkers._tokens import NoChunker, TokenChunker
 
-__all__ = [
-    "NoChunker",
-    "SemanticChunker",
-    "TokenChunker",
-    "chunked",
-    "chunks_frame",
-]
+__all__ = ["NoChunker", "SemanticChunker", "TokenChunker", "chunked", "chunks_frame"]
 
 __getattr__ = lazily(__name__)

@@ -37,7 +37,7 @@ class SemanticChunker:
     """
 
     component: ClassVar[str] = "semantic"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     uses: ClassVar[frozenset[str]] = frozenset({"embedder", "tokenizer"})
 
     min_sentence_chars: int = 40

@@ -160,11 +160,7 @@ class SentenceTransformerEmbedder:
         readable = [text.encode("utf-8", "replace").decode() for text in texts]
         vectors = np.asarray(
             model.encode(
-                readable,
-                batch_size=at_once,
-                show_progress_bar=False,
-                convert_to_numpy=True,
-                normalize_embeddings=True,
+                readable, batch_size=at_once, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
             ),
             dtype=np.float32,
         )

@@ -13,16 +13,6 @@ if TYPE_CHECKING:
     from ragauge.retrieval.retrievers.multi_query import MLQ
     from ragauge.retrieval.retrievers.recorded import RecordedRetrieval
 
-__all__ = [
-    "BM25",
-    "MLQ",
-    "MMR",
-    "Hybrid",
-    "NoRetrieval",
-    "Oracle",
-    "RecordedRetrieval",
-    "Reo",
-    "Sim",
-]
+__all__ = ["BM25", "MLQ", "MMR", "Hybrid", "NoRetrieval", "Oracle", "RecordedRetrieval", "Reo", "Sim"]
 
 __getattr__ = lazily(__name__)

@@ -24,11 +24,7 @@ def build(texts: Iterable[str], n_texts: int, folder: Path, stemmer: str, stopwo
     """Writes a Terrier index of the texts, named by their row numbers."""
     pt = _pyterrier()
     indexer = pt.terrier.IterDictIndexer(
-        str(folder.resolve()),
-        meta={"docno": 20},
-        text_attrs=["text"],
-        stemmer=_STEMMERS[stemmer],
-        stopwords=stopwords,
+        str(folder.resolve()), meta={"docno": 20}, text_attrs=["text"], stemmer=_STEMMERS[stemmer], stopwords=stopwords
     )
     indexer.index({"docno": str(row), "text": text} for row, text in enumerate(texts))
     _check(pt.terrier.IndexFactory.of(str(folder.resolve())), n_texts, folder)

@@ -85,12 +85,7 @@ class BM25:
         """Engine, stemmer and what else is written into its index."""
         written = ("k1", "b") if self.engine == "pisa" else ("stopwords",)
         fields = ("engine", "stemmer", *written)
-        return {
-            "index": "bm25",
-            "version": 1,
-            **{f: getattr(self, f) for f in fields},
-            **self._analysis.identity(),
-        }
+        return {"index": "bm25", "version": 1, **{f: getattr(self, f) for f in fields}, **self._analysis.identity()}
 
     @property
     def _analysis(self) -> Analysis:

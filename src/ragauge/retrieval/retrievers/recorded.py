@@ -19,14 +19,7 @@ from ragauge.contract.protocols import Tools
 from ragauge.datasets import BadRow, recordings
 from ragauge.datasets.recordings import Recorded
 from ragauge.retrieval.passages import name_of
-from ragauge.retrieval.retrievers._ranking import (
-    Hits,
-    as_transformer,
-    docno_order,
-    rows_by_docno,
-    run_frame,
-    sort_hits,
-)
+from ragauge.retrieval.retrievers._ranking import Hits, as_transformer, docno_order, rows_by_docno, run_frame, sort_hits
 
 NO_TEXTS = pd.DataFrame({"docno": pd.Series(dtype="str"), "text": pd.Series(dtype="str")})
 

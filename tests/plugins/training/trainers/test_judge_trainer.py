@@ -17,6 +17,7 @@ from plugins.training.judge_inputs import collection
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.topics import ANSWER_FAITHFULNESS, CONTEXT_RELEVANCE, QUESTIONS
+from ragauge.plugins.training.ares import network
 from ragauge.plugins.training.ares.interactions import INTERACTIONS, Triple, interactions
 from ragauge.plugins.training.ares.network import TEXTS, JudgeNetwork, load_encoder, load_judge
 from ragauge.plugins.training.contract import MODEL, Trained, Trainer, TrainingTools
@@ -92,6 +93,13 @@ def test_the_heads_of_an_untouched_encoder_are_sklearn_s_of_scaled_features(base
     theirs = LogisticRegression(C=0.02, max_iter=2000).fit(scaled, labels).predict_proba(scaled)[:, 1]
     np.testing.assert_allclose(network.probabilities(CONTEXT_RELEVANCE, triples), theirs, atol=1e-3)
     assert np.ptp(theirs) > 0.1
+
+
+def test_texts_are_compared_by_their_mean_vectors_and_by_each_token_s_nearest() -> None:
+    r = 0.5**0.5  # the first text's mean is (r, r) at the length 1, the second's (0.6, 0.8)
+    expected = [0.6 * r, 0.8 * r, r - 0.6, 0.8 - r, 1.4 * r, 0.7, 0.6, 0.65]
+    found = network._compared(np.array([[2.0, 0.0], [0.0, 2.0]]), np.array([[1.2, 1.6]]))
+    np.testing.assert_allclose(found, expected)
 
 
 def test_heads_on_an_untouched_encoder_learn_what_is_faithful(base: str, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class Ares:
     """
 
     component: ClassVar[str] = "ares"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     uses: ClassVar[frozenset[str]] = frozenset()
 
     model: str

@@ -42,7 +42,7 @@ class JudgeTrainer:
     """
 
     component: ClassVar[str] = "judge"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kind: ClassVar[str] = "judge"
     uses: ClassVar[frozenset[str]] = frozenset()
 

@@ -1,0 +1,181 @@
+"""`dataset=mlflow`: an evaluation dataset of MLflow, and how topics are written into one."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ragauge.contract.checks import require
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.frames import Batches
+from ragauge.contract.identity import runtime
+from ragauge.contract.protocols import Dataset
+from ragauge.contract.redact import redact
+from ragauge.datasets import FileSource, Gatherer
+from ragauge.datasets._jsonl import add_topic
+from ragauge.plugins.mlflow_pages.records import key_of, place_of, topic_of
+from ragauge.track import absolute_uri, tracking_uri
+from ragauge.track._connection import at, client_of, missing_database, pages, quiet, reachable, reason
+from ragauge.track._feedback import OWN_TAG
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import EvaluationDataset
+
+DIGEST_TAG = "ragauge.sha256"  # on a dataset: of the records that ragauge wrote last
+_BATCH = 500  # records of one request
+
+
+@dataclass(frozen=True)
+class MlflowDataset(FileSource):
+    """The topics of an evaluation dataset of MLflow, over the documents of another dataset.
+
+    name: that of the evaluation dataset. documents: the dataset that has the documents; its topics are not read. uri:
+    where MLflow is. folder: where the records are kept as they were read; their content is in the key.
+    """
+
+    component: ClassVar[str] = "mlflow_dataset"
+    version: ClassVar[int] = 1
+
+    documents: Any = None
+    uri: str | None = runtime(None)
+    folder: str | Path = runtime(".ragauge/mlflow_datasets")
+
+    def __post_init__(self) -> None:
+        named = isinstance(self.name, str) and bool(self.name.strip())
+        require("dataset.name", self.name, named, "names of MLflow's evaluation datasets")
+        super().__post_init__()
+        if not hasattr(self.documents, "load"):
+            raise ConfigError(
+                "dataset.documents: an evaluation dataset has no documents: name a dataset that has them, such as "
+                "dataset@dataset.documents=jsonl dataset.documents.docs=corpus.jsonl"
+            )
+
+    def files(self) -> Mapping[str, Path]:
+        """The files of the documents, and the records as they were read."""
+        of_documents = self.documents.document_files if self._documents_alone else self.documents.files
+        return {**{f"documents {role}": path for role, path in of_documents().items()}, "records": self._records}
+
+    @property
+    def _documents_alone(self) -> bool:
+        return getattr(self.documents, "topics", "") is None and hasattr(self.documents, "document_files")
+
+    @cached_property
+    def _records(self) -> Path:
+        """A file of the records, named by its content; ConfigError where MLflow has no such dataset."""
+        rows = read_records(absolute_uri(tracking_uri(self.uri)), self.name)
+        data = "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows).encode("ascii")
+        path = Path(self.folder).absolute() / f"{hashlib.sha256(data).hexdigest()}.jsonl"
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
+            draft.write_bytes(data)
+            os.replace(draft, path)
+        return path
+
+    def load(self) -> Dataset:
+        """The collection; DataError names the record and what is wrong."""
+        if self._documents_alone:
+            docs, skipped = self.documents.documents()
+        else:
+            whole = self.documents.load()
+            docs, skipped = whole.docs, whole.skipped
+        gather, place = Gatherer(self), f"MLflow's dataset {self.name!r}"
+        for some in docs if isinstance(docs, Batches) else [docs]:
+            for document in zip(some["docno"], some["title"], some["text"], strict=True):
+                gather.add_document(*document, keep=False)
+        records = [json.loads(line) for line in self._records.read_text(encoding="ascii").splitlines()]
+        latest = {record["tags"].get(OWN_TAG): record["record"] for record in records}
+        for record in records:
+            if gather.full:
+                break
+            where, qid = f"{place}, record {record['record']}", record["tags"].get(OWN_TAG)
+            if qid is not None and latest[qid] != record["record"]:
+                gather.note(f"{where}, qid {qid!r}: a later record has another question for it")
+                continue
+            with gather.row(where) as row_read:
+                row_read.qid = qid
+                add_topic(gather, topic_of(record))
+        found = gather.dataset(str(self.documents.name), place)
+        return replace(found, docs=docs, skipped=(*skipped, *found.skipped))
+
+
+def read_records(uri: str, name: str) -> list[dict[str, Any]]:
+    """The records of the evaluation dataset, in the order of the topics that ragauge wrote, then of their making.
+
+    An edited question is a record of its own for MLflow, which keeps the other one: both are here, with one qid.
+    """
+    with evaluation_datasets(uri, name) as client:
+        records = client.get_dataset(dataset_named(client, name).dataset_id).records
+    records = sorted(records, key=lambda one: (place_of(one.tags or {}), one.created_time, one.dataset_record_id))
+    return [
+        {
+            "record": one.dataset_record_id,
+            "inputs": one.inputs,
+            "expectations": one.expectations,
+            "tags": {key: value for key, value in (one.tags or {}).items() if key.startswith("ragauge.")},
+        }
+        for one in records
+    ]
+
+
+def dataset_named(client: MlflowClient, name: str) -> EvaluationDataset:
+    """The evaluation dataset of this name; ConfigError, with the nearest names, where there is not one."""
+    listed = _listed(client)
+    found = [one for one in listed if one.name == name]
+    if len(found) != 1:
+        near = difflib.get_close_matches(name, [one.name for one in listed], n=3, cutoff=0) if not found else []
+        there = f"{len(found) or 'no'} evaluation dataset{'s' if found else ''} of this name"
+        nearest = f"; the nearest are {', '.join(map(repr, near))}" if near else ""
+        raise ConfigError(f"dataset.name={name!r}: MLflow at {redact(client.tracking_uri)} has {there}{nearest}")
+    return found[0]
+
+
+def _listed(client: MlflowClient) -> list[EvaluationDataset]:
+    return list(pages(client.search_datasets))
+
+
+@contextmanager
+def evaluation_datasets(uri: str, name: str) -> Iterator[MlflowClient]:
+    """A client of MLflow's; its errors, such as that a store of files has no evaluation datasets, are a ConfigError."""
+    from mlflow.exceptions import MlflowException
+
+    if database := missing_database(uri):
+        raise ConfigError(f"dataset.name={name!r}: no MLflow database at {database}")
+    try:
+        with quiet(), at(uri) as client, reachable(uri):
+            yield client
+    except MlflowException as error:
+        raise ConfigError(f"dataset.name={name!r}: MLflow at {redact(uri)} says: {reason(error)}") from error
+
+
+def write_records(uri: str, name: str, experiment: str, records: Sequence[Mapping[str, Any]]) -> tuple[int, str]:
+    """Adds to the evaluation dataset of this name, made where there is none, the records that it lacks.
+
+    Returns how many it lacked, and the id of the experiment on whose page it stands. Records that are there stay as
+    they are, with what people changed. A tag has the digest of all `records`.
+    """
+    text = "\n".join(json.dumps(one, sort_keys=True) for one in records)
+    tags = {DIGEST_TAG: hashlib.sha256(text.encode()).hexdigest()}
+    _, experiment_id = client_of(uri, experiment)
+    with evaluation_datasets(uri, name) as client:
+        if any(one.name == name for one in _listed(client)):
+            dataset = client.get_dataset(dataset_named(client, name).dataset_id)
+            client.set_dataset_tags(dataset.dataset_id, tags)
+            experiment_id = next(iter(dataset.experiment_ids), experiment_id)
+        else:
+            dataset = client.create_dataset(name, experiment_id, tags)
+        there = {key_of(one.inputs) for one in dataset.records}
+        lacking = [dict(one) for one in records if key_of(one["inputs"]) not in there]
+        for first in range(0, len(lacking), _BATCH):
+            dataset.merge_records(lacking[first : first + _BATCH])
+    return len(lacking), experiment_id
