@@ -814,7 +814,7 @@ def test_defaults_of_fold_and_correct_are_in_no_key(small: SmallPipelines) -> No
 
 def test_a_job_with_another_setting_has_made_nothing_yet(small: SmallPipelines) -> None:
     job = small()
-    job.frame("scores")
-    assert "scores" in job.made
+    job.frame("chunks")
+    assert "chunks" in job.made
     other = replace(job, n_tokens=4)
     assert (other.made, other.seconds, other.making) == ([], {}, {})

@@ -167,20 +167,29 @@ def points_used(group: str, config: Mapping[str, Any] | None) -> list[EntryPoint
     It uses one where it sets a key of the entry point's name (such as a.b), or builds a component of its package. What
     several names stand for is there once.
     """
-    used = [point for point in points_of(group) if config is None or _used(point, config)]
+    settings = [] if config is None else list(_settings(config))
+    used = [point for point in points_of(group) if config is None or _used(point, settings)]
     return list({point.value: point for point in used}.values())
 
 
-def _used(point: EntryPoint, node: object, above: str = ".") -> bool:
+def _used(point: EntryPoint, settings: Iterable[tuple[str, Any]]) -> bool:
     package = point.value.partition(":")[0].rpartition(".")[0] + "."
+    return any(
+        (key.endswith(f".{point.name}") and bool(value))
+        or (key.endswith("._target_") and str(value).startswith(package))
+        for key, value in settings
+    )
+
+
+def _settings(node: object, above: str = ".") -> Iterator[tuple[str, Any]]:
+    """Every key of nested mappings and lists, as .a.b, with its value; an item of a list begins anew."""
     if isinstance(node, Mapping):
-        return any(
-            (f"{above}{key}".endswith(f".{point.name}") and bool(value))
-            or (key == "_target_" and str(value).startswith(package))
-            or _used(point, value, f"{above}{key}.")
-            for key, value in node.items()
-        )
-    return isinstance(node, list | tuple) and any(_used(point, value) for value in node)
+        for key, value in node.items():
+            yield f"{above}{key}", value
+            yield from _settings(value, f"{above}{key}.")
+    elif isinstance(node, list | tuple):
+        for value in node:
+            yield from _settings(value)
 
 
 def findings_of(kind: type[_F], own: Iterable[type[_F]], on_use: Iterable[EntryPoint] = ()) -> Iterator[_F]:

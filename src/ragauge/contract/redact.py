@@ -61,7 +61,11 @@ def redact(text: str, sure: bool = False) -> str:
 
     `sure` leaves out known values that may be words: passwords such as postgres.
     """
-    for value in _known_values(sure):
+    return _redacted(text, _known_values(sure))
+
+
+def _redacted(text: str, known: Iterable[str]) -> str:
+    for value in known:
         # Where a password is a word, it is not the same letters within another word.
         text = re.sub(rf"\b{value}\b", MASK, text) if value.isalpha() else _mask_word(text, value)
     kept: list[str] = []
@@ -113,23 +117,28 @@ def redact_tree(value: Any, name: str = "", secret: bool = False, sure: bool = F
     `name` is what the value stands under; `secret` says that something above it is a secret; `sure` is as
     in `redact`.
     """
+    return _redacted_tree(value, name, secret, _known_values(sure))
+
+
+def _redacted_tree(value: Any, name: str, secret: bool, known: Sequence[str]) -> Any:
     own = is_secret_name(name)
     secret = own or (secret and not is_about_a_secret(name))
     if isinstance(value, Mapping):
-        return {key: redact_tree(item, under, secret, sure) for key, under, item in _named(value)}
+        return {key: _redacted_tree(item, under, secret, known) for key, under, item in _named(value)}
     if _is_list(value):
         if _is_header(value) and isinstance(value[1], str):
-            return [value[0], redact_tree(value[1], value[0], sure=sure)]
-        return [redact_tree(item, name, secret, sure) for item in value]
+            return [value[0], _redacted_tree(value[1], value[0], False, known)]
+        return [_redacted_tree(item, name, secret, known) for item in value]
     if isinstance(value, str):
-        return _redact_value(value, name, secret, sure)
+        return _redact_value(value, name, secret, known)
     return MASK if own and value is not None and not isinstance(value, bool) else value
 
 
 def redact_config(flat: Mapping[str, Any]) -> dict[str, Any]:
     """Dotted keys and values with every secret replaced by ***."""
+    known = _known_values(sure=False)
     return {
-        key: redact_tree(value, parts[-1], any(map(is_secret_name, parts[:-1])))
+        key: _redacted_tree(value, parts[-1], any(map(is_secret_name, parts[:-1])), known)
         for key, value in flat.items()
         for parts in [key.split(".")]
     }
@@ -257,19 +266,19 @@ def _before_host(name: str, text: str) -> list[str]:
     return [user.partition(":")[2], *(part for part in re.split("[:/?#]", user) if not part.isalpha())]
 
 
-def _redact_value(value: str, name: str, secret: bool, sure: bool) -> str:
+def _redact_value(value: str, name: str, secret: bool, known: Sequence[str]) -> str:
     """A config's value under its name."""
     override = _OVERRIDE.fullmatch(value)
     if override and not secret and "://" not in override["key"]:
         key, given = override["key"], override["value"]
         *above, own = key.split("@")[0].lstrip("+~").split(".")
         within = is_secret_name(own) or (any(map(is_secret_name, above)) and not is_about_a_secret(own))
-        return f"{key}={_redact_value(given, own, within, sure)}"
+        return f"{key}={_redact_value(given, own, within, known)}"
     if secret:
         return value if value in _HOLDS_NONE or is_scheme(name, value) else _mask_all(value)
     if may_be_secret_name(name) and looks_random(value):
         return MASK
-    value = redact(value, sure)
+    value = _redacted(value, known)
     for word in generated_in(value):
         value = value.replace(word, MASK)
     if value[:1] in "{[":  # a mapping or list in an override: every name in it stands before a colon

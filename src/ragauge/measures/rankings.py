@@ -303,7 +303,7 @@ def write_trec_run(run: pd.DataFrame, path: Path, tag: str) -> None:
     named = _field(tag)
     lines = [
         f"{fields[qid]} Q0 {fields[docno]} {rank} {score:.10f} {named}\n"
-        for qid, docno, rank, score in documents.itertuples(index=False)
+        for qid, docno, rank, score in zip(*(documents[name].tolist() for name in documents), strict=True)
     ]
     path.write_text("".join(lines), encoding="utf-8")
 

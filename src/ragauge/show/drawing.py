@@ -40,17 +40,26 @@ def save(figure: Figure, path: Path) -> None:
     if kind == "svg":
         path.write_bytes(svg(figure))
         return
+    _lay_out(figure)
     if kind == "pdf":
         figure.savefig(path, format="pdf", dpi=160, metadata={"CreationDate": None})
         return
-    figure.set_dpi(180)
-    FigureCanvasAgg(figure).print_png(path)  # savefig would lay everything out twice
+    FigureCanvasAgg(figure).print_png(path)
+
+
+def _lay_out(figure: Figure) -> None:
+    """Finds the places of all parts once, for every format: a third of the time of a drawing."""
+    if figure.get_layout_engine() is not None:
+        figure.set_dpi(180)
+        figure.draw_without_rendering()
+        figure.set_layout_engine("none")
 
 
 def svg(figure: Figure) -> bytes:
     """The figure as SVG with real text, the same bytes for the same figure."""
     from matplotlib import rc_context
 
+    _lay_out(figure)
     buffer = io.BytesIO()
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "ragauge"}):
         figure.savefig(buffer, format="svg", dpi=160, metadata={"Date": None, "Creator": None})

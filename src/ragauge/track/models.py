@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -42,9 +43,12 @@ def save_predictor(folder: Path, model: Any, example: pd.DataFrame, settings: Ma
     """
     import mlflow
     from mlflow.models import infer_signature
+    from mlflow.utils import requirements_utils
 
     predictor = portable(model, settings)
-    with quiet(), tempfile.TemporaryDirectory() as scratch:
+    # To compare the one requirement with what is installed, MLflow would list the files of every package for seconds.
+    unlisted: Any = patch.object(requirements_utils, "_MODULES_TO_PACKAGES", {}, create=True)
+    with quiet(), unlisted, tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / _FILE
         file.write_text(predictor.to_json(), encoding="utf-8")
         mlflow.pyfunc.save_model(

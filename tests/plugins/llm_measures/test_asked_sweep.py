@@ -1,4 +1,4 @@
-"""A sweep of 5 retrievers x 10 budgets with the measures that ask an LLM: what is sent, and after kills."""
+"""A sweep of 5 retrievers x 5 budgets with the measures that ask an LLM: what is sent, and after kills."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def scripted(prompt: str) -> str:
 
 def started(folder: Path, server: ChatServer, *more: str) -> Command:
     return Command(
-        folder, "-m", "retriever=bm25,sim,mmr,mlq,reo", "n_tokens=range(100,1100,100)",
+        folder, "-m", "retriever=bm25,sim,mmr,mlq,reo", "n_tokens=range(200,1200,200)",
         f"dataset.limit={TOPICS}", "chunker=none", "bootstrap=20", "llm=openai_compatible",
         "llm.chat.model=scripted", f"llm.chat.base_url={server.url}/v1", f"llm.concurrency={CONCURRENCY}",
         f"answers=[{','.join(MEASURES)}]", *more, environment=clean_environment(RAGAUGE_API_KEY="k"),
@@ -87,7 +87,7 @@ def test_killed_twice_a_sweep_sends_no_finished_request_again_and_each_thing_onc
         assert "answers.faithfulness: 0 calls" in dry.stdout, dry.stdout + dry.stderr
         assert sum(server.calls.values()) == before
     records = job_records(sweep_folders(tmp_path)[-2])
-    assert len(records) == 50
+    assert len(records) == 25
     files = sorted(sweep_folders(tmp_path)[-2].glob("*/outcomes.parquet"))
     outcomes = pd.concat([pd.read_parquet(file) for file in files])
     answered = outcomes[outcomes["answer"].notna()]
@@ -101,7 +101,7 @@ def test_killed_twice_a_sweep_sends_no_finished_request_again_and_each_thing_onc
     assert counts["match"] <= n_answers
     assert counts["verdicts"] <= len(records) * TOPICS  # at most one of a context, for claims of its answer
     # What supports the statements is asked once a topic and ranking, for recall and noise sensitivity.
-    assert counts["ways"] + counts["claims of references"] <= 0.1 * theirs["context_recall"]
+    assert counts["ways"] + counts["claims of references"] <= 0.2 * theirs["context_recall"]
     ours = counts.total() - counts["other"]
     print(f"\nsent {dict(counts)}, {n_answers} distinct answers, again {again}; RAGAS {dict(theirs)}")
     assert ours <= 0.1 * theirs.total()

@@ -1,4 +1,4 @@
-"""A sweep of 5 retrievers x 10 budgets with measures of passages, nuggets and citations: what is sent."""
+"""A sweep of 5 retrievers x 5 budgets with measures of passages, nuggets and citations: what is sent."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def reply(prompt: str) -> str:
 
 def started(folder: Path, server: ChatServer, *more: str) -> Command:
     return Command(
-        folder, "-m", "retriever=bm25,sim,mmr,mlq,reo", "n_tokens=range(100,1100,100)",
+        folder, "-m", "retriever=bm25,sim,mmr,mlq,reo", "n_tokens=range(200,1200,200)",
         f"dataset.limit={TOPICS}", "bootstrap=20", "llm=openai_compatible", "llm.cite=true",
         "llm.chat.model=scripted", f"llm.chat.base_url={server.url}/v1", f"llm.concurrency={CONCURRENCY}",
         MEASURES, "chunker=tokens", *more, environment=clean_environment(RAGAUGE_API_KEY="k"),
@@ -115,16 +115,16 @@ def test_killed_twice_a_passage_is_sent_once_a_question_and_an_answer_once(tmp_p
         assert sum(server.calls.values()) == before
         prompts = [prompt for prompt, n in server.whole.items() if n]
     records = job_records(sweep_folders(tmp_path)[-2])
-    assert len(records) == 50
+    assert len(records) == 25
     files = sorted(sweep_folders(tmp_path)[-2].glob("*/outcomes.parquet"))
     outcomes = pd.concat([pd.read_parquet(file) for file in files])
     counts = Counter(map(kind_of, prompts))
     n_passages, samples = sum(map(passages_of, records)), len(outcomes)
-    assert samples == 50 * TOPICS
+    assert samples == 25 * TOPICS
     assert len(judged_passages(prompts)) == counts["context_precision"]
     # RAGAS sends one for every passage of every sample, and of context relevance one for every sample.
-    assert counts["context_precision"] <= 0.1 * n_passages
-    assert counts["context_relevance"] <= 0.1 * samples
+    assert counts["context_precision"] <= 0.2 * n_passages
+    assert counts["context_relevance"] <= 0.2 * samples
     assert counts["nuggets, made"] == TOPICS
     assert counts["nuggets, assigned"] == len(outcomes.drop_duplicates(["qid", "answer"]))
     n_sentences = sum(len(statements_of(text)) for text in outcomes["cited_answer"])

@@ -206,20 +206,18 @@ class RankingColumns(Stage):
         return [info for info, name in zip(self.infos, self.budget.measures, strict=True) if there[of_chunks(name)]]
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        topics, values = reads["topics"], reads["ranking_values"]
-        found = [frames.empty("answer_values")]
-        for info in self.shown(reads.__getitem__):
-            of_measure = values.loc[values["measure"] == info.name, ["qid", "value"]]
-            rows = topics.merge(of_measure, on="qid", how="left", validate="one_to_one")
-            known = rows["qid"].isin(of_measure["qid"])
-            rows = rows.assign(
-                n_tokens=self.budget.n_tokens,
-                measure=info.name,
-                status=known.map({True: "ok", False: NO_EVIDENCE}),
-            )
-            found.append(rows)
-        columns = list(frames.SCHEMAS["answer_values"].columns)
-        return {"answer_values": pd.concat([rows[columns] for rows in found], ignore_index=True)}
+        values = reads["ranking_values"]
+        known = dict(zip(zip(values["qid"], values["measure"], strict=True), values["value"], strict=True))
+        names = [info.name for info in self.shown(reads.__getitem__)]
+        pairs = [(qid, name) for name in names for qid in reads["topics"]["qid"].tolist()]
+        rows = {
+            "qid": [qid for qid, _ in pairs],
+            "n_tokens": self.budget.n_tokens,
+            "measure": [name for _, name in pairs],
+            "value": list(map(known.get, pairs)),
+            "status": ["ok" if pair in known else NO_EVIDENCE for pair in pairs],
+        }
+        return {"answer_values": pd.DataFrame(rows).astype(frames.empty("answer_values").dtypes)}
 
 
 class Derive(Stage):
