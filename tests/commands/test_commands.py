@@ -18,7 +18,7 @@ from hydra.types import RunMode
 from omegaconf import OmegaConf
 
 from processes import ROOT
-from ragauge.commands import _errors, callbacks, cli, compare, conf, known, library, main, results, stages
+from ragauge.commands import _errors, callbacks, cli, compare, conf, known, library, main, results
 from ragauge.commands._errors import told
 from ragauge.commands.conf import _options, explain, of_swept, quoted
 from ragauge.contract.errors import ConfigError, DataError, GateError
@@ -188,7 +188,7 @@ def test_compare_refuses_in_a_line(
     assert compare.main(["r", "--topics=0", "--bootstrap=100000", "--seed=0"]) == 0
 
 
-# --- report, pool, ui ---------------------------------------------------------------------------------------
+# --- report, pool -------------------------------------------------------------------------------------------
 
 
 def test_report_prints_what_it_wrote(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
@@ -212,28 +212,11 @@ def test_pool_ends_with_the_code_of_the_pooled_sweep(monkeypatch: pytest.MonkeyP
     assert asked == [(tmp_path / "a" / "b", "u")]
 
 
-def test_ui_serves_on_port_5000_unless_told_otherwise_until_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ragauge import track
-
-    asked: list[Any] = []
-
-    def serve(uri: str, port: int, tell: object) -> None:
-        asked.append((uri, port))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(track, "serve", serve)
-    assert results.ui(["--tracking-uri", "http://here"]) == 0
-    assert results.ui(["--tracking-uri", "http://here", "--port", "65535"]) == 0
-    assert asked == [("http://here", 5000), ("http://here", 65535)]
-    for port in ("0", "65536"):
-        assert results.ui(["--port", port]) == 2
-
-
-@pytest.mark.parametrize("command", [results.report, results.pool, results.ui, compare.main])
+@pytest.mark.parametrize("command", [results.report, results.pool, compare.main])
 def test_the_help_of_a_command_begins_with_its_name(command: Any, capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         command(["--help"])
-    name = {results.report: "report", results.pool: "pool", results.ui: "ui", compare.main: "compare"}[command]
+    name = {results.report: "report", results.pool: "pool", compare.main: "compare"}[command]
     assert capsys.readouterr().out.startswith(f"usage: ragauge {name} ")
 
 
@@ -440,20 +423,6 @@ def test_a_key_inside_of_a_value_that_is_unknown_is_named_with_those_that_are_th
     error = ValueError("Error merging override tracking={uir: x}")
     error.__cause__ = ValueError("Key 'uir' not in 'Tracking'\n    full_key: tracking.uir")
     assert explain(error) == ("unknown key 'tracking.uir'. Did you mean tracking.uri? Tracking has: note, uri")
-
-
-def test_the_plan_of_a_job_is_printed_stage_by_stage(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    key = SimpleNamespace(version=3, digest="0123456789abcdef")
-    lines = [SimpleNamespace(name="dataset", key=key, waits_for=None, stored=True),
-             SimpleNamespace(name="run", key=None, waits_for="dataset", stored=False)]  # fmt: skip
-    monkeypatch.setattr(stages, "composed", lambda overrides: overrides)
-    monkeypatch.setattr("ragauge.experiment.stages.components.make_pipeline",
-                        lambda cfg, folder: SimpleNamespace(lines=lambda: lines))  # fmt: skip
-    assert stages.main(["retriever=bm25"]) == 0
-    assert [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()] == [
-        ["stage", "version", "digest", "stored"], ["dataset", "3", "0123456789ab", "yes"],
-        ["run", "known", "after", "dataset", "no"],
-    ]  # fmt: skip
 
 
 def test_a_gate_that_fails_names_the_run_where_there_is_one(tmp_path: Path) -> None:

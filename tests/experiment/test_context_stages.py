@@ -11,7 +11,6 @@ from hydra import compose, initialize_config_dir
 
 from keeping import Keeping
 from ragauge.answering import Extractive
-from ragauge.commands.stages import main as stages_command
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import ContextOrder
 from ragauge.experiment.setup import config
@@ -186,23 +185,6 @@ def test_reo_brings_its_own_order(configured: Any) -> None:
 def test_a_cut_that_there_is_not(configured: Any, order: str) -> None:
     with pytest.raises(ConfigError, match=r"order\.cut='middle': allowed are last, first"):
         configured(f"order={order}", "order.cut=middle")
-
-
-def test_the_command_stages_lists_those_of_the_config(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-
-    def listed(*overrides: str) -> list[list[str]]:
-        assert stages_command([f"store={tmp_path / 'store'}", *overrides]) == 0
-        return [line.split() for line in capsys.readouterr().out.splitlines()]
-
-    plain = [row[0] for row in listed("retriever=sim")]
-    assert plain[:7] == ["stage", "dataset", "located", "chunks", "index", "run", "context"]
-    rows = listed("retriever=sim", "order=reverse")
-    # Nothing is made, so that what depends on it has no digest yet.
-    assert rows[6][1:] == ["known", "after", "run", "no"]
-    assert not list(tmp_path.glob("store/*/*"))
 
 
 def test_extractive_answers_come_from_the_passages(small: SmallPipelines) -> None:

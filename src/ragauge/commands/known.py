@@ -19,7 +19,6 @@ _OWN = {
     "compare": ("compare:main", "sets runs side by side, topic by topic; also as CSV, Markdown and LaTeX"),
     "report": ("results:report", "writes a sweep's report, one HTML file, from its folder or an MLflow run"),
     "pool": ("results:pool", "pools the jobs in a sweep's folder again, for example of an interrupted sweep"),
-    "ui": ("results:ui", "starts MLflow's UI on the measured runs, and prints its address"),
     "stages": ("stages:main", "lists a job's stages with their digests, and which are stored"),
 }
 COMMANDS = {name: about for name, (_, about) in _OWN.items()}

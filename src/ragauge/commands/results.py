@@ -1,4 +1,4 @@
-"""The commands `ragauge report`, `ragauge pool` and `ragauge ui`: what was measured, pooled and shown."""
+"""The commands `ragauge report` and `ragauge pool`: what was measured, and pooled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ragauge.commands._errors import told
-from ragauge.contract.errors import ConfigError
 
 # Imports inside the commands follow their arguments: they take seconds.
 
@@ -48,25 +47,3 @@ def pool(arguments: Sequence[str] | None = None) -> int:
     from ragauge.experiment.sweep import pooling
 
     return pooling.pool_again(given.folder.absolute(), given.tracking_uri)
-
-
-@told
-def ui(arguments: Sequence[str] | None = None) -> int:
-    """Runs MLflow's UI on what was measured, on this machine alone, until it is interrupted."""
-    parser = argparse.ArgumentParser(
-        prog="ragauge ui",
-        description="Starts MLflow's UI on the measured runs, and prints its address once it answers. It "
-        "listens on 127.0.0.1 alone; Ctrl-C ends it.",
-    )
-    parser.add_argument("--port", type=int, default=5000, help="port of 127.0.0.1; 5000 unless given")
-    parser.add_argument("--tracking-uri", help="where MLflow keeps the runs; else as in a run of ragauge")
-    given = parser.parse_args(arguments)
-    if not 0 < given.port < 65536:
-        raise ConfigError(f"--port={given.port}: allowed are 1 to 65535")
-    from ragauge import track
-
-    try:
-        track.serve(track.tracking_uri(given.tracking_uri), given.port, lambda line: print(line, flush=True))
-    except KeyboardInterrupt:  # how it is meant to end
-        return 0
-    return 0

@@ -68,12 +68,10 @@ def spreadsheet_cell(value: Any) -> Any:
     return value
 
 
-def csv_text(frame: pd.DataFrame, index: bool = False) -> str:
+def csv_text(frame: pd.DataFrame) -> str:
     """The frame as CSV for people: a text is one line, control characters are shown, no cell is a formula."""
     from pandas.api.types import is_numeric_dtype  # here: --help does without pandas
 
-    if index:
-        frame = frame.reset_index(names=frame.index.name or "")
     safe = frame.copy()
     for at in range(frame.shape[1]):
         if not is_numeric_dtype(frame.dtypes.iloc[at]):

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ragauge.track._lost import close_orphans, close_orphans_quietly
     from ragauge.track._reader import LoggedRun, Reader, entries_tag
     from ragauge.track._runs import Run, Tracker, flatten, log_found, param_text
-    from ragauge.track._server import serve
     from ragauge.track.models import is_model_uri, load_predictor, model_folder, save_predictor
 
 __all__ = [
@@ -47,7 +46,6 @@ __all__ = [
     "param_text",
     "recorded_uri",
     "save_predictor",
-    "serve",
     "tracking_uri",
 ]
 

@@ -1,7 +1,8 @@
-"""MLflow's own server on a database of this machine; it listens on 127.0.0.1 alone."""
+"""The command `ragauge ui`: MLflow's server on a database of this machine; it listens on 127.0.0.1 alone."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import socket
 import subprocess
@@ -14,11 +15,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TextIO
 
+from ragauge.commands._errors import told
 from ragauge.contract.errors import ConfigError, TrackingError
 from ragauge.contract.progress import working
 from ragauge.contract.redact import redact
-from ragauge.track._connection import missing_database
+from ragauge.track._connection import missing_database, tracking_uri
 
+ABOUT = "starts MLflow's UI on the measured runs, and prints its address"
 HOST = "127.0.0.1"
 _LOOK = 0.3  # seconds between two looks at whether the server answers
 _GRACE = 10.0  # seconds that it has for ending
@@ -105,3 +108,23 @@ def _end(server: subprocess.Popen[bytes], guard: subprocess.Popen[bytes]) -> Non
         server.wait(_GRACE)
     guard.communicate()  # closes the pipe
     server.wait()
+
+
+@told
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="ragauge ui",
+        description="Starts MLflow's UI on the measured runs, and prints its address once it answers. It "
+        "listens on 127.0.0.1 alone; Ctrl-C ends it.",
+    )
+    parser.add_argument("--port", type=int, default=5000, help="port of 127.0.0.1; 5000 unless given")
+    parser.add_argument("--tracking-uri", help="where MLflow keeps the runs; else as in a run of ragauge")
+    given = parser.parse_args(arguments)
+    if not 0 < given.port < 65536:
+        raise ConfigError(f"--port={given.port}: allowed are 1 to 65535")
+    try:
+        serve(tracking_uri(given.tracking_uri), given.port, lambda line: print(line, flush=True))
+    except KeyboardInterrupt:  # how it is meant to end
+        return 0
+    return 0

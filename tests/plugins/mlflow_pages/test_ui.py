@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from processes import RUN, clean_environment, until
-from ragauge import track
-from ragauge.commands.results import ui
 from ragauge.contract.errors import TrackingError
-from ragauge.track import _server
+from ragauge.plugins.mlflow_pages import ui
+from ragauge.track import connect
 from servers import free_port
 
 # A server that takes a while until it listens, and answers at /health alone.
@@ -49,28 +48,28 @@ def test_the_address_is_told_when_the_server_answers_and_not_before(database: st
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        track.serve(database, port, tell, [sys.executable, "-c", SLOW, str(port)])
+        ui.serve(database, port, tell, [sys.executable, "-c", SLOW, str(port)])
     assert told == [(f"MLflow's UI: http://127.0.0.1:{port}  (Ctrl-C ends it)", 200)]
-    assert _server._is_free(port)  # Ctrl-C has ended the server, too
+    assert ui._is_free(port)  # Ctrl-C has ended the server, too
 
 
 def test_kill_9_ends_the_server_and_what_it_started(database: str, tmp_path: Path) -> None:
     port = free_port()
     # As MLflow's command does: the server that listens is a child of the one that was started.
     of_server = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SLOW!r}, '{port}'])"
-    serve = "import sys; from ragauge.track import _server; "
-    serve += f"_server.serve({database!r}, {port}, command=[sys.executable, '-c', {of_server!r}])"
+    serve = "import sys; from ragauge.plugins.mlflow_pages import ui; "
+    serve += f"ui.serve({database!r}, {port}, command=[sys.executable, '-c', {of_server!r}])"
     with subprocess.Popen([sys.executable, "-c", serve], stdout=subprocess.PIPE, text=True) as started:
         assert started.stdout is not None
         assert "MLflow's UI: " in started.stdout.readline()
         started.kill()
-    until(lambda: _server._is_free(port), "the server's end", seconds=20)
+    until(lambda: ui._is_free(port), "the server's end", seconds=20)
 
 
 def test_a_server_that_does_not_start_is_told_with_its_last_words(database: str) -> None:
     command = [sys.executable, "-c", "import sys; sys.exit('no such table: experiments')"]
     with pytest.raises(TrackingError, match="ended before it answered: no such table: experiments"):
-        track.serve(database, free_port(), print, command)
+        ui.serve(database, free_port(), print, command)
 
 
 def test_a_port_that_is_taken_is_one_line(database: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +77,7 @@ def test_a_port_that_is_taken_is_one_line(database: str, capsys: pytest.CaptureF
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert ui(["--port", str(port), "--tracking-uri", database]) == 2
+        assert ui.main(["--port", str(port), "--tracking-uri", database]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(f"error: port {port} of 127.0.0.1 is taken")
     assert f"ragauge ui --port {port + 1}" in line
@@ -92,13 +91,13 @@ def test_a_port_that_is_taken_is_one_line(database: str, capsys: pytest.CaptureF
     ],
 )
 def test_what_cannot_be_served_is_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ui(arguments) == 2
+    assert ui.main(arguments) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith(said)
 
 
 def test_a_tracking_server_is_not_started_again(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ui(["--tracking-uri", "http://user:secret@mlflow.example:5000"]) == 0
+    assert ui.main(["--tracking-uri", "http://user:secret@mlflow.example:5000"]) == 0
     said = capsys.readouterr().out
     assert "mlflow.example:5000" in said
     assert "secret" not in said
@@ -107,7 +106,7 @@ def test_a_tracking_server_is_not_started_again(capsys: pytest.CaptureFixture[st
 @pytest.mark.slow
 def test_mlflows_ui_comes_up_with_one_worker_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     uri, port = f"sqlite:///{tmp_path}/mlflow.db", free_port()
-    track.connect(uri)
+    connect(uri)
     out = tmp_path / "out"
     with out.open("w") as stream:
         started = subprocess.Popen(
@@ -120,7 +119,7 @@ def test_mlflows_ui_comes_up_with_one_worker_and_ends_with_ctrl_c(tmp_path: Path
             assert b"MLflow" in page.read()
         os.killpg(started.pid, signal.SIGINT)
         assert started.wait(60) == 0
-        assert _server._is_free(port)
+        assert ui._is_free(port)
     finally:
         started.kill()
         started.wait()
