@@ -172,7 +172,7 @@ def _contexts(
     found = {}
     for row in here.to_dict("records"):
         text, starts = row["text"][: row["end"]], [int(start) for start in row["starts"]]
-        ends = [*(start - 1 for start in starts[1:]), len(row["text"])]  # a space divides them
+        ends = [*(start - 1 for start in starts[1:]), len(row["text"])][: len(starts)]  # a space divides them
         pieces = zip(row["docnos"], starts, ends, strict=True)
         found[row["qid"]] = text, [(docno, text[start:end]) for docno, start, end in pieces][: row["n_chunks"]]
     return found
