@@ -46,6 +46,7 @@ class PartOffers(Protocol):
     depth: the number of best-ranked texts of a topic that it looks at; None is all.
     counts: the names of what it counts with `Tools.count`, 0 where its output was stored. topic_counts: columns of
         its run that are counted by topic.
+    stands_alone: of a rewriter, whether a topic's last query is its question, for rerankers and compressors, too.
     """
 
     kind: str = ""
@@ -56,6 +57,7 @@ class PartOffers(Protocol):
     depth: int | None = None
     counts: tuple[str, ...] = ()
     topic_counts: tuple[str, ...] = ()
+    stands_alone: bool = False
 
 
 class DatasetOffers(Protocol):

@@ -59,7 +59,7 @@ def check_settings(cfg: DictConfig) -> None:
     group = JobFinding.group_on_use
     for key in READ_BY_PACKAGES:
         value = OmegaConf.select(cfg, key)
-        if value and key not in {point.name for point in points_of(group)}:
+        if value and value != "auto" and key not in {point.name for point in points_of(group)}:
             raise ConfigError(f"{key}={value}: no plug-in is installed that reads it (entry point {key} of {group})")
 
 

@@ -68,6 +68,12 @@ def test_a_task_is_a_turn_with_its_history(tmp_path: Path) -> None:
     assert MTRAG(path=path).load().topics["domain"].tolist() == ["clapnq", "clapnq", "govt"]
 
 
+def test_a_turn_says_whether_its_evidence_is_that_of_an_earlier_turn(tmp_path: Path) -> None:
+    third, fourth = {**SECOND, "task_id": "c1::3"}, {**SECOND, "task_id": "c1::4", "contexts": [passage("m-4", "So.")]}
+    data = MTRAG(path=written(tmp_path, "tasks.jsonl", FIRST, SECOND, third, fourth, OTHER)).load()
+    assert data.topics["earlier_evidence"].fillna("").tolist() == ["", "", "yes", "no", ""]
+
+
 def test_corpus_qrels_and_rewrites_stand_beside_the_tasks(tmp_path: Path) -> None:
     other = {"_id": "m-2", "title": None, "text": "The mill of Orrin stands since 1804."}
     qrels = tmp_path / "dev.tsv"

@@ -23,6 +23,27 @@ def test_the_command_says_what_it_wrote(two_by_two: Path, tmp_path: Path, capsys
     assert rows == list(samples(job))
 
 
+def test_a_turn_is_exported_with_the_turns_before_it(tmp_path: Path) -> None:
+    def frame(stage: str, name: str, **columns: list[object]) -> None:
+        (tmp_path / stage / "1").mkdir(parents=True, exist_ok=True)
+        pd.DataFrame(columns).to_parquet(tmp_path / stage / "1" / f"{name}.parquet")
+
+    qids = ["c-1", "c-2"]
+    frame("dataset", "topics", qid=qids, query=["Who?", "When?"], answer=["Anna", None],
+          history=[[], ["Who?", "Anna"]], conversation=["c", "c"], turn=[1.0, 2.0])  # fmt: skip
+    frame("dataset", "evidence", qid=["c-1"], part=[0], docno=["d"], text=["Anna did."])
+    frame("context", "layouts", qid=qids, layout=[0, 0], text=["Anna did."] * 2, docnos=[["d"]] * 2, starts=[[0]] * 2)
+    frame("context", "prefixes", qid=qids, layout=[0, 0], n_tokens=[5, 5], end=[9, 9], n_chunks=[1, 1], n_used=[2, 2])
+    pd.DataFrame({"qid": qids, "answer": ["Anna", "In May."], "answer_status": "ok", "answer_error": None,
+                  "label": [5, None]}).to_parquet(tmp_path / "outcomes.parquet")  # fmt: skip
+    entries = {"dataset": "1", "context": "1"}
+    record = {"name": "a job", "store": str(tmp_path), "entries": entries, "n_tokens": 5}
+    (tmp_path / "job.json").write_text(json.dumps(record))
+    first, second = samples(tmp_path)
+    assert "history" not in first
+    assert (second["user_input"], second["history"], second["turn"]) == ("When?", ["Who?", "Anna"], 2)
+
+
 def test_what_cannot_be_exported_is_said(tmp_path: Path) -> None:
     done = run(tmp_path, "export", ".")
     assert done.returncode == 2

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pandas as pd
 import pytest
 
 from plugins.service.service_server import RESPONSES, ServiceServer
@@ -489,3 +490,18 @@ def test_a_service_that_bills_thrice_its_bound_stays_within_the_limit(store: Sto
     assert asked.spent(store) == pytest.approx(0.18)
     assert all("0.1800 of 0.2 USD are spent and the next" in error for error in errors)
     assert all("can cost 0.0300" in error for error in errors)
+
+
+def test_earlier_turns_are_sent_where_the_request_has_a_place(caplog: pytest.LogCaptureFixture) -> None:
+    topics = pd.DataFrame({"qid": ["a", "b"], "history": [[], ["Who built it?", "Anna."]]})
+    given = ["a", "b"], ["Why?", "When?"]
+    before = [{"role": "user", "content": "Who built it?"}, {"role": "assistant", "content": "Anna."}]
+    asked = service("http://localhost:1/ask", request={"messages": "{messages}", "before": "{history}"})
+    sent = [json.loads(one) for one in asked.prompts(*given, topics=topics)]
+    assert sent[0] == {"messages": [{"role": "user", "content": "Why?"}], "before": []}
+    assert sent[1] == {"messages": [*before, {"role": "user", "content": "When?"}], "before": before}
+    assert not caplog.records
+    service("http://localhost:1/ask").prompts(*given, topics=topics)
+    assert "is not sent earlier turns" in caplog.text
+    with pytest.raises(ConfigError, match="method=GET takes no lists"):
+        service("http://localhost:1/ask", method="GET", request={"m": "{messages}"})

@@ -16,8 +16,8 @@ from ragauge.contract.protocols import (
     Tokenizer,
     Tools,
 )
-from ragauge.experiment.stages.retrieval import retrieved_chunks
-from ragauge.experiment.stages.stage import QUESTIONS, Components, Frames, Incomplete, Read, Reads, Stage
+from ragauge.experiment.stages.retrieval import retrieved_chunks, standalone, standalone_reads
+from ragauge.experiment.stages.stage import Components, Frames, Incomplete, Read, Reads, Stage
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.order import LongContextOrder
 from ragauge.retrieval.passages import in_rank_order, passages_of
@@ -56,7 +56,7 @@ class Compress(Stage):
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
         expanded = self.components.expander.kind != "none"
-        return (*map(Read, ("passages",) if expanded else ("run", "chunks")), QUESTIONS)
+        return (*map(Read, ("passages",) if expanded else ("run", "chunks")), *standalone_reads(self.components))
 
     @property
     def component(self) -> Compressor:
@@ -69,7 +69,7 @@ class Compress(Stage):
         depth = offered(self.component, PartOffers).depth
         if depth is not None:
             passages = passages[passages["rank"] < depth].reset_index(drop=True)
-        made = self.component.compress(passages, reads["topics"], tools)
+        made = self.component.compress(passages, standalone(reads, self.components), tools)
         frames.check("passages", made, type(self.component).__name__)
         sizes = (int(found["text"].str.len().sum()) for found in (passages, made))
         compression = pd.DataFrame([tuple(sizes)], columns=["characters_in", "characters_out"])

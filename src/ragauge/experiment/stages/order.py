@@ -12,8 +12,8 @@ import pandas as pd
 
 from ragauge.contract.loading import locate
 from ragauge.contract.measures import AnswerMeasure, MeasuresPassages, MeasuresRanking, VariesContexts
-from ragauge.contract.offers import AnswerMeasureOffers, RetrieverOffers, offered
-from ragauge.contract.protocols import Approximates, BringsTexts, SeesEvidence
+from ragauge.contract.offers import AnswerMeasureOffers, offered
+from ragauge.contract.protocols import Approximates, BringsTexts
 from ragauge.experiment.stages.answering import (
     Answer,
     AskedAnswers,
@@ -54,6 +54,7 @@ from ragauge.experiment.stages.retrieval import (
     Retrieve,
     RetrieveRewritten,
     Rewrite,
+    is_rewritten,
 )
 from ragauge.experiment.stages.stage import Budget, Components, Read, Stage
 from ragauge.measures.floor import is_corrected
@@ -154,16 +155,6 @@ def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:
         yield CheckQueries(components, budget)
     if components.reranker.kind != "none":
         yield Rerank(components, budget)
-
-
-def is_rewritten(components: Components) -> bool:
-    """Whether queries are searched for in place of the questions.
-
-    A retriever that finds nothing, or that is given the evidence, ignores queries, so none are made.
-    """
-    retriever = components.retriever
-    searches = offered(retriever, RetrieverOffers).top_k != 0 and not isinstance(retriever, SeesEvidence)
-    return components.rewriter.kind != "none" and searches
 
 
 def question_stages(stages: Sequence[Stage]) -> list[Stage]:

@@ -25,8 +25,9 @@ from ragauge.experiment.slicing import slices_of_topics
 from ragauge.experiment.stages import repeating
 from ragauge.experiment.stages.answering import AskedContexts, MeasureRankings, OfMeasure, shown
 from ragauge.experiment.stages.measuring import RankingColumns
-from ragauge.experiment.stages.order import is_rewritten, stages
+from ragauge.experiment.stages.order import stages
 from ragauge.experiment.stages.plan import JOINED, Output, Plan
+from ragauge.experiment.stages.retrieval import is_rewritten
 from ragauge.experiment.stages.running import StageRunner
 from ragauge.experiment.stages.stage import Budget
 from ragauge.measures.answers import TRUTHFULNESS, truthfulness

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract import frames
-from ragauge.contract.offers import RetrieverOffers, offered
+from ragauge.contract.offers import PartOffers, RetrieverOffers, offered
 from ragauge.contract.protocols import (
     Approximates,
     BringsTexts,
@@ -19,7 +19,7 @@ from ragauge.contract.protocols import (
     TopicsFailed,
 )
 from ragauge.experiment.stages.documents import chunks_to_search
-from ragauge.experiment.stages.stage import QUESTIONS, TURNS, Frames, Incomplete, Read, Reads, Stage
+from ragauge.experiment.stages.stage import QUESTIONS, TURNS, Components, Frames, Incomplete, Read, Reads, Stage
 from ragauge.retrieval.passages import with_brought
 from ragauge.retrieval.ranking import check_reranked
 from ragauge.retrieval.searching import check_queries, search
@@ -186,14 +186,42 @@ class RetrieveRewritten(Stage):
         return {"run": run}
 
 
+def is_rewritten(components: Components) -> bool:
+    """Whether queries are searched for in place of the questions.
+
+    A retriever that finds nothing, or that is given the evidence, ignores queries, so none are made.
+    """
+    retriever = components.retriever
+    searches = offered(retriever, RetrieverOffers).top_k != 0 and not isinstance(retriever, SeesEvidence)
+    return components.rewriter.kind != "none" and searches
+
+
+def standalone_reads(components: Components) -> tuple[Read, ...]:
+    """What a stage after the retriever reads of the questions: those that a rewriter made stand alone, too."""
+    alone = is_rewritten(components) and offered(components.rewriter, PartOffers).stands_alone
+    return (QUESTIONS, Read("queries", columns=("qid", "query"))) if alone else (QUESTIONS,)
+
+
+def standalone(reads: Reads, components: Components) -> pd.DataFrame:
+    """The topics [qid, query], each question as it was made to stand alone: the last of its queries."""
+    topics = reads["topics"]
+    if len(standalone_reads(components)) == 1:
+        return topics
+    written = reads["queries"].drop_duplicates("qid", keep="last").set_index("qid")["query"]
+    return topics.assign(query=topics["qid"].map(written))
+
+
 class Rerank(Stage):
     """A run to another run of its chunks."""
 
     name = "reranked"
-    reads = (Read("run"), Read("chunks"), QUESTIONS)
     makes = ("run",)
     doing = "reranking {run:,} hits of {topics:,} topics"
     group = "reranker"
+
+    @property
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        return (Read("run"), Read("chunks"), *standalone_reads(self.components))
 
     @property
     def component(self) -> Reranker:
@@ -201,7 +229,7 @@ class Rerank(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         run, chunks = reads["run"], retrieved_chunks(reads)
-        made = self.component.rerank(run, reads["topics"], chunks, tools)
+        made = self.component.rerank(run, standalone(reads, self.components), chunks, tools)
         reranked = check_reranked(run, made, type(self.component).__name__)
         if "reranker_failed" in reranked and reranked["reranker_failed"].any():
             raise Incomplete({"run": reranked})  # an LLM failed for some topics

@@ -35,6 +35,7 @@ class Contextual:
     component: ClassVar[str] = "contextual"
     kind: ClassVar[str] = "queries"
     feedback: ClassVar[bool] = False
+    stands_alone: ClassVar[bool] = True
     union: ClassVar[Literal["rrf"]] = "rrf"
     rrf_constant: ClassVar[float] = 60
 

@@ -21,7 +21,8 @@ from ragauge.plugins.conversations.turns import is_task, task_qid, task_row
 
 log = logging.getLogger(__name__)
 
-_ATTRIBUTES = (CONVERSATION, TURN, "domain", "answerability", "question_type", "multi_turn")
+_EARLIER = "earlier_evidence"
+_ATTRIBUTES = (CONVERSATION, TURN, "domain", "answerability", "question_type", "multi_turn", _EARLIER)
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,11 @@ class MTRAG(FileSource):
     qrels: BEIR's table of judged passages. Evidence then are these passages. Without it, the evidence of a task are its
         `contexts` whose feedback says that they are relevant, or all of them where none has feedback.
     rewrites: MTRAG's rewritten questions, JSON Lines with _id and text: the topics' `standalone_question`.
+    The attribute `earlier_evidence` of a turn is yes or no: whether any of its evidence was that of an earlier turn.
     """
 
     component: ClassVar[str] = "mtrag"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     name: str = runtime("mtrag")
     path: str | Path | None = runtime(None)
@@ -69,6 +71,7 @@ class MTRAG(FileSource):
             gather.end_of_documents(files["corpus"])
         judged = _qrels(files["qrels"]) if "qrels" in files else None
         rewrites = _rewrites(files["rewrites"]) if "rewrites" in files else {}
+        before: dict[str, set[str]] = {}  # by conversation: the evidence of the turns so far
         unsaid = 0  # tasks whose contexts may be what a retriever found
         for where, read in json_rows(files["path"]):
             with gather.row(where) as at:
@@ -91,15 +94,20 @@ class MTRAG(FileSource):
                 docnos = row["docnos"] if judged is None else judged.get(row["qid"], [])
                 if judged is None and said:
                     docnos = [one["document_id"] for one in contexts if _is_relevant(one.get("feedback") or {})]
+                docnos = [] if row["unanswerable"] else docnos
+                earlier = before.setdefault(row[CONVERSATION], set())
+                if earlier and docnos:
+                    row[_EARLIER] = "no" if earlier.isdisjoint(docnos) else "yes"
                 gather.add_topic(
                     row["qid"],
                     row["question"],
                     row["references"],
-                    [] if row["unanswerable"] else [(docno, gather.document_text(docno)) for docno in docnos],
+                    [(docno, gather.document_text(docno)) for docno in docnos],
                     {name: row.get(name) for name in _ATTRIBUTES} | {STANDALONE: rewrites.get(row["qid"])},
                     unanswerable=row["unanswerable"],
                     history=row[HISTORY],
                 )
+                earlier.update(docnos)
         if unsaid:
             log.warning(
                 "%s: %s tasks do not say which of their contexts are relevant, so all are evidence; if a retriever "

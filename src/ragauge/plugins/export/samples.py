@@ -12,7 +12,7 @@ import pandas as pd
 from ragauge.contract.answer_measures import NOT_SAMPLED
 from ragauge.contract.errors import DataError
 from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE
-from ragauge.contract.topics import attributes_of, references
+from ragauge.contract.topics import HISTORY, attributes_of, references
 from ragauge.retrieval.contexts import contexts_at
 
 SAMPLES_FILE = "samples.jsonl"
@@ -64,6 +64,7 @@ def samples(folder: Path) -> Iterator[dict[str, Any]]:
         yield {
             "qid": qid,
             "user_input": topic["query"],
+            **({HISTORY: list(topic[HISTORY])} if len(topic.get(HISTORY, ())) else {}),
             "retrieved_contexts": _pieces(context["text"], context["starts"][: len(context["docnos"])]),
             "docnos": list(context["docnos"]),
             "response": row["answer"] if answered else None,

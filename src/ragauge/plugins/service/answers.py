@@ -63,8 +63,8 @@ class ServiceAnswers:
 
     def prompts(self, topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
         """The request of every row of `contexts`."""
-        columns = (contexts[name].tolist() for name in ("n_tokens", "text"))
-        return self.own_chat.prompts(contexts["qid"].tolist(), queries_of(topics, contexts), *columns)
+        qids, n_tokens, texts = (contexts[name].tolist() for name in ("qid", "n_tokens", "text"))
+        return self.own_chat.prompts(qids, queries_of(topics, contexts), n_tokens, texts, topics)
 
     def needs_of(self, prompts: Sequence[str], store: Workplace) -> pd.DataFrame:
         """A row per request: [key, known, exact, prompt_tokens, completion_tokens, cost_usd]."""

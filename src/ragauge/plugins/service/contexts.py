@@ -86,7 +86,7 @@ class ServiceContexts:
         assert tools.chat is not None
         qids = topics["qid"].tolist()
         n_tokens = topics["n_tokens"].tolist() if self.per_budget else None
-        prompts = self.own_chat.prompts(qids, topics["query"].tolist(), n_tokens)
+        prompts = self.own_chat.prompts(qids, topics["query"].tolist(), n_tokens, topics=topics)
         responses = [self.own_chat.response(r) for r in tools.chat.ask(prompts, tools.store, "contexts")]
         failed = [qid for qid, response in zip(qids, responses, strict=True) if response is None]
         tools.count("retriever_failed", len(failed))

@@ -6,6 +6,7 @@ The ledger keeps a response's answer and contexts, so that one request serves bo
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -17,6 +18,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named, runtime
 from ragauge.contract.protocols import Reply, Workplace
 from ragauge.contract.redact import redact, remember, secret_in
+from ragauge.contract.topics import HISTORY
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.replies import Received
 from ragauge.plugins.service.response import Response, check_paths, kept_response
@@ -25,8 +27,10 @@ from ragauge.store import canonical_json
 if TYPE_CHECKING:
     import pandas as pd
 
+log = logging.getLogger(__name__)
+
 METHODS = ("POST", "GET", "PUT")
-PLACEHOLDERS = ("question", "qid", "n_tokens", "context")
+PLACEHOLDERS = ("question", "messages", "qid", "history", "n_tokens", "context")
 _CLIENT = "ragauge.plugins.service.client.ServiceClient"
 _OF_CLIENT = ("url", "method", "headers", "response")
 _USUAL_REQUEST = {"question": "{question}"}
@@ -138,11 +142,20 @@ class Service(ChatLLM):
         questions: Sequence[str],
         n_tokens: Sequence[int] | None = None,
         contexts: Sequence[str] | None = None,
+        topics: pd.DataFrame | None = None,
     ) -> list[str]:
-        """The request of every topic, canonical JSON, as `ask` takes it."""
+        """The request of every topic, canonical JSON, as `ask` takes it; topics: those with earlier turns."""
+        said = {} if topics is None or HISTORY not in topics else dict(zip(topics["qid"], topics[HISTORY], strict=True))
+        histories = [_messages(said.get(qid, ())) for qid in qids]
+        if any(histories) and not (self.asks_with("history") or self.asks_with("messages")):
+            log.warning("%s is not sent earlier turns: service.request holds no {history} or {messages}", self.place)
         filled = {
             "qid": qids,
             "question": questions,
+            "history": histories,
+            "messages": [
+                [*of, {"role": "user", "content": question}] for of, question in zip(histories, questions, strict=True)
+            ],
             "n_tokens": None if n_tokens is None else [int(n) for n in n_tokens],
             "context": contexts,
         }
@@ -246,15 +259,17 @@ def _checked_request(request: Any, method: str) -> dict[str, Any]:
         plain: dict[str, Any] = json.loads(canonical_json(request))
     except (TypeError, ValueError) as error:
         raise ConfigError(f"request: only plain values are allowed ({error})") from None
-    if not {"question", "qid"} & _placeholders(plain):
+    if not {"question", "messages", "qid"} & _placeholders(plain):
         unknown = sorted(_placeholders(plain) - set(PLACEHOLDERS))
         raise ConfigError(
-            f"request: holds neither {{question}} nor {{qid}}, so that all topics would ask the same"
+            f"request: holds neither {{question}} nor {{messages}} nor {{qid}}, so that all topics would ask the same"
             f"{f' ({{{unknown[0]}}} is filled in with nothing)' if unknown else ''}; placeholders are "
             f"{', '.join(f'{{{name}}}' for name in PLACEHOLDERS)}"
         )
     if method == "GET" and any(isinstance(value, (dict, list)) for value in plain.values()):
         raise ConfigError("request: method=GET takes no lists and mappings within the request; use POST")
+    if method == "GET" and {"history", "messages"} & _placeholders(plain):
+        raise ConfigError("request: method=GET takes no lists, which {history} and {messages} are; use POST")
     if secret_in(plain, "request"):
         place = str(secret_in(plain, "request")).partition(":")[0]
         raise ConfigError(f"{place}: holds a key, and what is asked is kept: send keys in service.headers")
@@ -266,6 +281,12 @@ def _placeholders(value: Any) -> set[str]:
         return set(_PLACEHOLDER.findall(value))
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
     return {name for item in inner for name in _placeholders(item)}
+
+
+def _messages(history: Sequence[str]) -> list[dict[str, str]]:
+    """Earlier turns as messages of OpenAI's form."""
+    said = zip(("user", "assistant") * (len(history) // 2), history, strict=True)
+    return [{"role": role, "content": text} for role, text in said if text]
 
 
 def _filled(value: Any, values: Mapping[str, Any]) -> Any:
