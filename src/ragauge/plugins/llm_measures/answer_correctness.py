@@ -66,6 +66,7 @@ class AnswerCorrectness:
     """
 
     component: ClassVar[str] = "answer_correctness"
+    version: ClassVar[int] = 2
     needs: ClassVar[frozenset[str]] = frozenset({"references", "answers"})
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = _INFOS
     may_lack_claims: ClassVar[bool] = True

@@ -57,6 +57,7 @@ class AnswerRelevancy:
     """
 
     component: ClassVar[str] = "answer_relevancy"
+    version: ClassVar[int] = 2
     uses: ClassVar[frozenset[str]] = frozenset({"chat", "embedder"})
     needs: ClassVar[frozenset[str]] = frozenset({"answers"})
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = _INFOS

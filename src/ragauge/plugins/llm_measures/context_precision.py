@@ -44,6 +44,7 @@ class ContextPrecision:
     """
 
     component: ClassVar[str] = "context_precision"
+    version: ClassVar[int] = 2
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs: ClassVar[frozenset[str]] = frozenset({"references", "contexts"})
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (

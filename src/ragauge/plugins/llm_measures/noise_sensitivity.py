@@ -83,7 +83,7 @@ class NoiseSensitivity:
     """
 
     component: ClassVar[str] = "noise_sensitivity"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs: ClassVar[frozenset[str]] = frozenset({"references", "answers", "contexts"})
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = _INFOS

@@ -68,6 +68,7 @@ class NuggetRecall:
     """
 
     component: ClassVar[str] = "nuggets"
+    version: ClassVar[int] = 2
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = tuple(
         AnswerMeasureInfo(f"nuggets_{name}", label, unit="share", section="Nuggets")
         for name, label in zip(NAMES, _LABELS, strict=True)

@@ -44,7 +44,7 @@ class SufficientContext:
     """
 
     component: ClassVar[str] = "sufficient_context"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs: ClassVar[frozenset[str]] = frozenset({"contexts"})
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
