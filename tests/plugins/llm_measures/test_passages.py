@@ -207,7 +207,7 @@ def test_values_that_a_store_holds_of_context_relevance_are_still_found() -> Non
     known = identity(ContextRelevance(prompt="Which of $sentences does $question need?", repeat=3))
     assert known == {
         "component": "context_relevance",
-        "version": 2,
+        "version": 3,
         "by": "sentences",
         "prompt": "Which of $sentences does $question need?",
     }
