@@ -54,8 +54,9 @@ def test_importing_ragauge_loads_nothing_heavy() -> None:
 def test_every_dependency_ranges_from_what_the_tests_run_with_to_the_next_major_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
-    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
-    pins = {canonicalize_name(name): Version(version) for name, version in pins.items()}
+    pinned = [Requirement(line) for line in lines if not line.startswith("#")]
+    pinned = [one for one in pinned if one.marker is None or one.marker.evaluate()]
+    pins = {canonicalize_name(one.name): Version(str(one.specifier).removeprefix("==")) for one in pinned}
     extras = [text for texts in project["optional-dependencies"].values() for text in texts]
     for wanted in map(Requirement, [*project["dependencies"], *extras]):
         pin = pins[canonicalize_name(wanted.name)]
