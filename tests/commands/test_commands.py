@@ -131,7 +131,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_compare_passes_on_what_is_given(compared: dict[str, Any], capsys: Capture, monkeypatch: Any) -> None:
     # There is no terminal.
-    monkeypatch.setattr(compare.shutil, "get_terminal_size", lambda size=(80, 24): os.terminal_size(size))
+    monkeypatch.setattr(compare.shutil, "get_terminal_size", lambda fallback=(80, 24): os.terminal_size(fallback))
     given = ["r1", "r2", "--baseline", "b", "--n-tokens", "300", "--metrics", "m", "--all", "--topics", "3",
              "--bootstrap", "0", "--seed", "7", "--across-datasets", "--slices", "--equivalent", "0.1",
              "--tracking-uri", "u"]  # fmt: skip
