@@ -219,8 +219,9 @@ def measured(small: SmallPipelines, run: Run, tracker: Tracker, folder: Path, to
         "system": str(top_k), "folder": str(folder), "store": str(pipeline.store.root),
         "metrics": {"correct_share": 0.5},
     }  # fmt: skip
+    llm = {"chat": {"model": "m"}, "price": {"prompt": 1.0, "completion": 4.0}}
     cfg = OmegaConf.create(
-        {"llm": {}, "trace": False, "tracking": {"uri": tracker.uri, "evaluation": "auto"} | tracking}
+        {"llm": llm, "trace": False, "tracking": {"uri": tracker.uri, "evaluation": "auto"} | tracking}
     )
     return SimpleNamespace(
         pipeline=pipeline, outcomes=pipeline.outcomes, cfg=cfg, answer_measures=pipeline.answer_measures,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ragauge.contract import provenance
-from ragauge.contract.errors import ConfigError, TrackingError
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.jobs import Job
 from ragauge.contract.metric_names import in_group
@@ -61,8 +61,6 @@ class Pages(JobFinding):
         Of a sweep `auto` writes at its end alone, so the record gets what it takes. Where `auto` cannot write, the job
         goes on with a warning.
         """
-        from mlflow.exceptions import MlflowException
-
         cfg, record = job.cfg, job.record
         asked = cfg.tracking.evaluation
         if asked is not True and traced(job.pipeline) is not None:  # traces of others get feedback on request alone
@@ -83,7 +81,7 @@ class Pages(JobFinding):
                 topics = topics_of(Answered.of(job), _measured_traces(job), None if whole else most_of(asked))
                 values = evaluation_metrics(found["estimates"].metrics, job.outcomes, job.answer_measures)
                 run_id = write_evaluation(*given, list(topics), source_of(*_judge(job)), values, again=whole)
-        except (TrackingError, MlflowException) as error:
+        except Exception as error:
             if whole:
                 raise
             log.warning("MLflow has no evaluation run of this job (tracking.evaluation=false asks for none): %s", error)
@@ -103,7 +101,7 @@ def _page(job: Job) -> dict[str, Any]:
         "n_tokens": asked.get("n_tokens") if isinstance(asked, Mapping) else None,
         "topics": most_of(asked),
         "model": of.model,
-        "price": None if of.price is None else dict(of.price),
+        "price": of.price,
         "judge": _judge(job),
         "frames": job.pipeline.entries_of(FRAMES),
     }

@@ -99,8 +99,8 @@ class Answered:
     def of(cls, job: Job) -> Answered:
         """Of a job that is being measured."""
         llm = job.cfg.llm
-        model = (llm.get("chat") or {}).get("model")
-        return cls(job.outcomes, job.n_tokens, job.answer_measures, partial(_of_job, job), model, llm.get("price"))
+        model, price = (llm.get("chat") or {}).get("model"), dict(llm.get("price") or {}) or None
+        return cls(job.outcomes, job.n_tokens, job.answer_measures, partial(_of_job, job), model, price)
 
     @classmethod
     def stored(
@@ -145,13 +145,15 @@ def topics_of(job: Answered, ids: Mapping[str, str] | None = None, most: int | N
         qid = row["qid"]
         context, chunks = contexts[qid]
         label = None if pd.isna(row["label"]) else int(row["label"])
+        reason = _text(row.get("reason"))
         yield TopicTrace(
             qid=qid,
             query=row["query"],
             chunks=chunks,
             context=context,
             answer=_text(row["answer"]),
-            verdict={"label": label, "class": JUDGE_CLASSES.get(label or 0), "status": row["judge_status"]},
+            verdict={"label": label, "class": JUDGE_CLASSES.get(label or 0), "status": row["judge_status"]}
+            | ({} if reason is None else {"reason": reason}),
             scores={} if pd.isna(row["ir_score"]) else {"ir_score": float(row["ir_score"])},
             error=_text(row["answer_error"]),
             model=job.model,

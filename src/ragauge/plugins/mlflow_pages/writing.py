@@ -171,10 +171,11 @@ def _spans(topic: TopicTrace, number: str, start: int) -> list[Span]:
     llm = {"mlflow.chat.tokenUsage": usage, "mlflow.llm.cost": topic.cost, "mlflow.llm.model": topic.model}
     llm = {name: value for name, value in llm.items() if value}
     question = {"question": topic.query}
+    reference = {key: topic.expectations[key] for key in ("expected_response",) if key in topic.expectations}
     parts: list[tuple[str, str, tuple[int, int], Any, Any, Mapping[str, Any]]] = [
         ("retrieval", "RETRIEVER", (start, start), {"query": topic.query}, documents, topic.scores),
         ("generation", "LLM", (start, end), {**question, "context": topic.context}, topic.answer, llm),
-        ("judge", "EVALUATOR", (end, end), {"answer": topic.answer}, topic.verdict, {}),
+        ("judge", "EVALUATOR", (end, end), {"answer": topic.answer, **reference}, topic.verdict, {}),
     ]
     outputs = {"answer": topic.answer}  # of more entries MLflow's comparison hides the first
     rows = [
