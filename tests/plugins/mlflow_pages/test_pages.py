@@ -377,6 +377,6 @@ def test_the_best_two_systems_with_a_page_are_linked() -> None:
     assert found is not None
     shown = SideBySide().show(jobs, found.value, {})
     page = "http://mlflow.example/#/experiments/7/evaluation-runs?selectedRunUuid=pc&compareToRunUuid=pa"
-    assert list(shown.lines) == [f"c and a, question by question: {page}"]
+    assert list(shown.lines) == [f"c and a, question by question (sort by agrees): {page}"]
     assert shown.sections[0].blocks[1].page == page
     assert SideBySide().compute(Jobs("s", "e", records[:2], [], outcomes[:2]), {"leaderboard": board}) is None

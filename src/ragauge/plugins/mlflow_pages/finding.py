@@ -137,7 +137,10 @@ def write_evaluation(
     if not again and (same := client.search_runs([experiment_id], with_tags(shown) + _ENDED, max_results=1)):
         client.set_tag(job_run, RUN_TAG, same[0].info.run_id)
         return str(same[0].info.run_id)
-    tags = {**shown, "evaluation_of": job_run, **provenance.process_tags()}
+    known = {
+        name: value for name, value in of_job.data.tags.items() if name.startswith(("mlflow.user", "mlflow.source."))
+    }
+    tags = {**known, **shown, "evaluation_of": job_run, **provenance.process_tags()}
     run_id: str = client.create_run(experiment_id, run_name=of_job.info.run_name, tags=tags).info.run_id
     status = "FAILED"
     try:

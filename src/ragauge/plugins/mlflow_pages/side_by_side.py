@@ -74,11 +74,12 @@ class SideBySide(Finding):
             return Shown(lines=[f"MLflow has no page of the answers of {first} and {second}: {value.missing}"])
         told = (
             f"MLflow shows the answers of {first} and {second} at N = {value.n_tokens} tokens side by side, a row per "
-            "question. Its averages leave out missing values and have no intervals; those of this report do."
+            "question. Sorted by `agrees`, questions with answers of different classes come first; each value has "
+            "its reason under the mouse. The page's averages leave out missing values and have no intervals."
         )
         return Shown(
             [Section("Answers side by side", [Text(told), Text(f"`{value.where}`", page=_address(value.where))])],
-            [f"{first} and {second}, question by question: {value.where.removeprefix('MLflow UI: ')}"],
+            [f"{first} and {second}, question by question (sort by agrees): {value.where.removeprefix('MLflow UI: ')}"],
         )
 
 
