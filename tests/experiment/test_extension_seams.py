@@ -18,7 +18,7 @@ PACKAGE = """
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ragauge.contract.protocols import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.measures.answers import measured
 from ragauge.retrieval.ranking import ranked
 
