@@ -112,6 +112,7 @@ def test_mlflows_ui_comes_up_with_one_worker_and_ends_with_ctrl_c(tmp_path: Path
         started = subprocess.Popen(
             [sys.executable, RUN, "ui", "--port", str(port), "--tracking-uri", uri], cwd=tmp_path,
             env=clean_environment(), stdout=stream, stderr=stream, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored behind a shell's &
         )  # fmt: skip
     try:
         until(lambda: started.poll() is not None or "MLflow's UI: " in out.read_text(), "the address")
