@@ -28,7 +28,7 @@ class Judge:
     """A judge that is asked by prompts, which no test asks."""
 
     prompt: str | None = "$question: is $answer as good as $reference?"
-    prompts: tuple[str, ...] | None = None
+    prompts: tuple[str, ...] | dict[str, str] | None = None
     model: str = "m"
 
 
@@ -125,6 +125,15 @@ def test_prompts_are_found_in_lists_and_under_the_names_of_their_keys(tracker: T
     assert {name for name, _ in found.values()} == {"ragauge-judge"}
     texts = [client.get_prompt_version(name, version).template for name, version in found.values()]
     assert [dollars(text) for text in texts] == list(judge.prompts or ())
+
+
+def test_the_prompts_of_a_measure_are_registered_under_their_names(tracker: Tracker) -> None:
+    of = components(Judge("Grade $answer"))
+    of.answers["faithful"] = Judge(None, {"claims": "List claims of $answer"})
+    found = linked_prompts(MlflowClient(tracker.uri), OmegaConf.create({"judge": {"prompt": None}}), of, "1")
+    name, version = found["answers.faithful.prompts.claims"]
+    assert name == "ragauge-answers-faithful-claims"
+    assert dollars(MlflowClient(tracker.uri).get_prompt_version(name, version).template) == "List claims of $answer"
 
 
 def test_every_shipped_prompt_comes_back_from_the_registry_as_it_was() -> None:

@@ -30,7 +30,7 @@ def linked_prompts(client: MlflowClient, cfg: Any, components: Any, experiment_i
     """The versions of a job's prompts in the registry by config key, such as judge.prompt.
 
     One that the config names by URI is that version. Any other text is registered under the name of its key, as
-    `ragauge-judge`, unless a version there has its digest. Prompts that no key changes are part of the code.
+    `ragauge-judge`, unless a version there has its digest. So are the prompts of measures that no key changes.
     """
     from omegaconf import OmegaConf
 
@@ -54,7 +54,9 @@ def _prompts_of(component: Any) -> Iterator[tuple[list[str], str, str]]:
     names = [one.name for one in fields(component)] if is_dataclass(component) else []
     for name in names:
         value = getattr(component, name)
-        if name == "prompts":
+        if name == "prompts" and isinstance(value, Mapping):  # those of a measure, by their name
+            yield from (([at], f"{name}.{at}", text) for at, text in value.items())
+        elif name == "prompts":
             yield from (([], f"{name}[{at}]", text) for at, text in enumerate(value or ()))
         elif name.startswith("prompt") and isinstance(value, str) and not getattr(component, "prompts", None):
             yield [name.removeprefix("prompt_")] if name != "prompt" else [], name, value
