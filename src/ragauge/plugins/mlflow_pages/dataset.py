@@ -130,7 +130,10 @@ def read_records(uri: str, name: str) -> list[dict[str, Any]]:
 
 def dataset_named(client: MlflowClient, name: str) -> EvaluationDataset:
     """The evaluation dataset of this name; ConfigError, with the nearest names, where there is not one."""
-    listed = _listed(client)
+    return _only(list(pages(client.search_datasets)), client, name)
+
+
+def _only(listed: Sequence[EvaluationDataset], client: MlflowClient, name: str) -> EvaluationDataset:
     found = [one for one in listed if one.name == name]
     if len(found) != 1:
         near = difflib.get_close_matches(name, [one.name for one in listed], n=3, cutoff=0) if not found else []
@@ -138,10 +141,6 @@ def dataset_named(client: MlflowClient, name: str) -> EvaluationDataset:
         nearest = f"; the nearest are {', '.join(map(repr, near))}" if near else ""
         raise ConfigError(f"dataset.name={name!r}: MLflow at {redact(client.tracking_uri)} has {there}{nearest}")
     return found[0]
-
-
-def _listed(client: MlflowClient) -> list[EvaluationDataset]:
-    return list(pages(client.search_datasets))
 
 
 @contextmanager
@@ -168,8 +167,9 @@ def write_records(uri: str, name: str, experiment: str, records: Sequence[Mappin
     tags = {DIGEST_TAG: hashlib.sha256(text.encode()).hexdigest()}
     _, experiment_id = client_of(uri, experiment)
     with evaluation_datasets(uri, name) as client:
-        if any(one.name == name for one in _listed(client)):
-            dataset = client.get_dataset(dataset_named(client, name).dataset_id)
+        listed = list(pages(client.search_datasets))
+        if any(one.name == name for one in listed):
+            dataset = client.get_dataset(_only(listed, client, name).dataset_id)
             client.set_dataset_tags(dataset.dataset_id, tags)
             experiment_id = next(iter(dataset.experiment_ids), experiment_id)
         else:

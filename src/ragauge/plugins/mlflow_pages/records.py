@@ -13,6 +13,7 @@ import pandas as pd
 from ragauge.contract.topics import HISTORY, attributes_of, is_unanswerable, references
 from ragauge.contract.topics import wrong_answers as wrong_answers_of
 from ragauge.datasets._fields import BadRow, short, strings, valid_string
+from ragauge.plugins.mlflow_pages.topics import expected_part, parts_of
 from ragauge.plugins.traces.rows import decoded, truth_columns
 from ragauge.plugins.traces.shapes import question_of
 from ragauge.track._feedback import OWN_TAG
@@ -28,7 +29,7 @@ def records_of(topics: pd.DataFrame, evidence: pd.DataFrame) -> list[dict[str, A
     `inputs` are the question and earlier turns. MLflow tells records apart by their inputs: topics that have the same
     have their qid there, too.
     """
-    parts = {qid: rows.to_dict("records") for qid, rows in evidence.sort_values(["qid", "part"]).groupby("qid")}
+    parts = parts_of(evidence)
     answers, wrong = references(topics), wrong_answers_of(topics)
     marked = dict(zip(topics["qid"], is_unanswerable(topics), strict=True))
     names = attributes_of(topics)
@@ -121,9 +122,7 @@ def _inputs(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _part(row: Mapping[Any, Any]) -> dict[str, Any]:
-    named = {"doc_uri": row["docno"], "content": row["text"]}
-    grade = {"relevance": int(row["relevance"])} if row.get("relevance", 1) != 1 else {}
-    return {key: value for key, value in named.items() if isinstance(value, str)} | grade
+    return expected_part(row) | ({"relevance": int(row["relevance"])} if row.get("relevance", 1) != 1 else {})
 
 
 def _evidence(one: Any) -> list[dict[str, Any]]:

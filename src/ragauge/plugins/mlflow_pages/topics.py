@@ -187,7 +187,7 @@ def expectations_of(topics: pd.DataFrame, evidence: pd.DataFrame) -> dict[str, d
     {doc_uri, content} a part. `expected_facts`: its texts, where there is no reference answer: MLflow's judge of
     correctness refuses to be given both.
     """
-    parts = {qid: rows.to_dict("records") for qid, rows in evidence.sort_values(["qid", "part"]).groupby("qid")}
+    parts = parts_of(evidence)
     found: dict[str, dict[str, Any]] = {}
     for qid, answers in references(topics).items():
         of_topic: dict[str, Any] = {"expected_response": answers[0]} if answers else {}
@@ -195,7 +195,7 @@ def expectations_of(topics: pd.DataFrame, evidence: pd.DataFrame) -> dict[str, d
         if texts and not answers:
             of_topic["expected_facts"] = texts
         if qid in parts:
-            of_topic["expected_retrieved_context"] = [_part(row) for row in parts[qid]]
+            of_topic["expected_retrieved_context"] = [expected_part(row) for row in parts[qid]]
         found[qid] = of_topic
     return found
 
@@ -246,7 +246,14 @@ def missed_parts(scores: pd.DataFrame, evidence: pd.DataFrame, n_tokens: int) ->
     return {str(qid): list(zip(of["text"], of["value"].astype(float), strict=True)) for qid, of in rows.groupby("qid")}
 
 
-def _part(row: Mapping[Hashable, Any]) -> dict[str, str]:
+def parts_of(evidence: pd.DataFrame) -> dict[str, list[dict[Hashable, Any]]]:
+    """The parts of the evidence by qid, in their order."""
+    rows = evidence.sort_values(["qid", "part"]).groupby("qid")
+    return {str(qid): of_topic.to_dict("records") for qid, of_topic in rows}
+
+
+def expected_part(row: Mapping[Hashable, Any]) -> dict[str, str]:
+    """A part of the evidence as MLflow expects it, {doc_uri, content}, as far as it has them."""
     named = {"doc_uri": row["docno"], "content": row["text"]}
     return {key: value for key, value in named.items() if isinstance(value, str)}
 
