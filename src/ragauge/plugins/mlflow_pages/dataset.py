@@ -5,8 +5,6 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import os
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,6 +21,7 @@ from ragauge.contract.redact import redact
 from ragauge.datasets import FileSource, Gatherer
 from ragauge.datasets._jsonl import add_topic
 from ragauge.plugins.mlflow_pages.records import key_of, place_of, topic_of
+from ragauge.plugins.traces.window import kept_by_content
 from ragauge.track import absolute_uri, tracking_uri
 from ragauge.track._connection import at, client_of, missing_database, pages, quiet, reachable, reason
 from ragauge.track._feedback import OWN_TAG
@@ -72,15 +71,7 @@ class MlflowDataset(FileSource):
     @cached_property
     def _records(self) -> Path:
         """A file of the records, named by its content; ConfigError where MLflow has no such dataset."""
-        rows = read_records(absolute_uri(tracking_uri(self.uri)), self.name)
-        data = "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows).encode("ascii")
-        path = Path(self.folder).absolute() / f"{hashlib.sha256(data).hexdigest()}.jsonl"
-        if not path.is_file():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_name(f".{uuid.uuid4().hex}.tmp")
-            draft.write_bytes(data)
-            os.replace(draft, path)
-        return path
+        return kept_by_content(read_records(absolute_uri(tracking_uri(self.uri)), self.name), Path(self.folder))
 
     def load(self) -> Dataset:
         """The collection; DataError names the record and what is wrong."""

@@ -9,7 +9,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
@@ -92,7 +92,11 @@ def snapshot(window: Window, how: Reading, folder: Path) -> Path:
     Its name is the SHA-256 of its content: a window that is read again with nothing new is the same file.
     ConfigError where there is no such experiment, filter or evaluation dataset, or no trace in the window.
     """
-    rows = _rows(window, how)
+    return kept_by_content(_rows(window, how), folder)
+
+
+def kept_by_content(rows: Iterable[Mapping[str, Any]], folder: Path) -> Path:
+    """The file of the rows in the folder, a line of JSON each; its name is the SHA-256 of its content."""
     text = "".join(json.dumps(row, ensure_ascii=True, sort_keys=True) + "\n" for row in rows)
     data = text.encode("ascii")
     path = folder.absolute() / f"{hashlib.sha256(data).hexdigest()}.jsonl"
