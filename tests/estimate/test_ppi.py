@@ -19,7 +19,7 @@ from ragauge.estimate import (
     fit_predictor,
     ppi_shares,
 )
-from ragauge.estimate._powered import _lambdas, _Stratum, powered_means
+from ragauge.estimate._powered import Powered, _lambdas, _Stratum, powered_means
 from ragauge.estimate.ppi import SHARES, share_limits
 
 PROBABILITIES = [f"p{c}" for c in range(1, 6)]
@@ -213,7 +213,9 @@ def test_strata_by_hand():
 
 
 def test_a_share_without_variance_has_the_exact_limits_of_its_draws():
-    lo, hi = share_limits(np.array([0.5, 0.5]), np.array([0.0, 0.01]), 10, 9, 0.95)
+    none, half = np.full(2, np.nan), np.full(2, 0.5)
+    found = Powered(half, none, none, half, np.full(2, 0.01), none, 10, 9, alike=none)
+    lo, hi = share_limits(half, np.array([0.0, 0.01]), found, 0.95)
     assert (lo[0], hi[0]) == pytest.approx((beta.ppf(0.025, 5, 6), beta.ppf(0.975, 6, 5)))
     assert lo[0] < lo[1] < 0.5 < hi[1] < hi[0]
 
@@ -368,3 +370,27 @@ def test_an_earlier_class_that_is_missing_throughout_changes_no_number():
     frame = few_judged(n_topics=200, n=60)
     found = cross_fit(frame.assign(earlier_label=pd.array([pd.NA] * 200, dtype="Int8")))
     assert np.allclose(found[PROBABILITIES], cross_fit(frame)[PROBABILITIES], atol=1e-6)
+
+
+def test_labels_that_all_agree_have_the_exact_interval_whatever_their_weights_sum_to():
+    """Weighted sums of ones come to .9999999999999999 and 1.0000000000000002, in strata and by probabilities."""
+    rng = np.random.default_rng(7)
+    for trial in range(40):
+        n, k = [(28, 10), (60, 20), (200, 50)][trial % 3]
+        judged = np.isin(np.arange(n), rng.choice(n, k, replace=False))
+        frame = pd.DataFrame(
+            {"qid": names(n), "label": pd.array(np.where(judged, 5, None), dtype="Int8"), "judged": judged}
+        )
+        frame[PROBABILITIES] = rng.dirichlet(np.ones(5), n)
+        stratum = np.where(judged, rng.permutation(n) % 3, np.arange(n) % 3)
+        stratum[np.flatnonzero(judged)[:6]] = [0, 0, 1, 1, 2, 2]
+        for column, values in (("stratum", stratum), ("probability", rng.uniform(0.1, 0.6, n))):
+            table = ppi_shares(frame.assign(**{column: values})).set_index("share")
+            right, wrong = table.loc["correct_share"], table.loc["judge_share_4"]
+            assert (right["classical"], right["classical_hi"], right["hi"]) == (1, 1, 1)
+            assert (wrong["classical"], wrong["classical_lo"], wrong["lo"]) == (0, 0, 0)
+            assert 1 <= right["effective_n"] <= k
+            assert right["classical_lo"] == pytest.approx(beta.ppf(0.025, right["effective_n"], 1))
+            assert right["lo"] <= right["classical_lo"] + 1e-12
+            assert table.iloc[:6]["estimate"].sum() == pytest.approx(1)
+            assert table[["estimate", "lo", "hi"]].stack().between(0, 1).all()

@@ -18,6 +18,7 @@ from ragauge.contract.topics import QUESTIONS, labelled_as
 WHICH = ("n_tokens", *GROUPS)
 # Columns of a sheet that people read, beside `answer`, which says what was labelled, too.
 TO_READ = ("system", "query", "answer_reference", "answer", "judge_class")
+LEAST_PROBABILITY = 1e-9  # of an answer to be drawn: of a billion answers the sheet holds one
 
 
 def read_human_labels(path: Path) -> pd.DataFrame:
@@ -49,7 +50,7 @@ def read_human_labels(path: Path) -> pd.DataFrame:
             require_cells(path, frame, column, cells.isin(("0", "1", "")), "1, 0 or empty")
         elif column == "probability":
             numbers = pd.to_numeric(cells.str.replace(",", "."), errors="coerce")
-            require_cells(path, frame, column, numbers.gt(0) & numbers.le(1), "above 0 and at most 1")
+            require_cells(path, frame, column, numbers.between(LEAST_PROBABILITY, 1), "from 0.000000001 to 1")
             frame[column] = numbers
         elif column not in TO_READ:
             require_cells(path, frame, str(column), cells.ne(""), "a value")

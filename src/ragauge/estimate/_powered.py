@@ -17,6 +17,7 @@ from ragauge.estimate.intervals import cluster_variance
 
 # Topics that `difference_test` adds, of which one differs, as often to either side (Agresti & Min 2005).
 _ADDED = 2.0
+_ROUNDING = 1e-9  # what sums of shares are off by at most
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,9 @@ class Powered:
 
     `lam` is the mean lambda of the judged topics, `classical` the estimate of lambda = 0. `spread` is the
     variance of one topic's value. `n` is how many topics drawn uniformly have the strata's weights (Kish),
-    `df` the degrees of freedom of the variances. For clusters both are fewer (`powered_means`). `parts` are those of
-    `weighted_means`.
+    `df` the degrees of freedom of the variances. For clusters both are fewer (`powered_means`). `alike` is the value
+    that all judged topics have in a column, NaN where they differ. `classical` is then exactly this value and has no
+    variance. `parts` are those of `weighted_means`.
     """
 
     estimate: np.ndarray
@@ -37,7 +39,45 @@ class Powered:
     spread: np.ndarray
     n: float
     df: float
+    alike: np.ndarray
     parts: np.ndarray | None = None
+
+    @property
+    def alone(self) -> np.ndarray:
+        """bool [columns]: the classical estimate gives an interval by its variance (`alike` columns have none)."""
+        return np.isnan(self.alike) & (self.classical_variance > _ROUNDING**2)
+
+    @property
+    def corrected(self) -> np.ndarray:
+        """bool [columns]: the judged topics differ, and the estimate is a share with an interval of its own."""
+        return self.alone & self.kept
+
+    @property
+    def kept(self) -> np.ndarray:
+        """bool [columns]: the estimate is a share inside (0, 1) with a variance, so that it can stand."""
+        return inside(self.estimate) & (self.variance > _ROUNDING**2)
+
+
+def inside(share: np.ndarray) -> np.ndarray:
+    """bool [columns]: inside (0, 1) by more than sums of weights can be off by rounding."""
+    return np.asarray((share > _ROUNDING) & (share < 1 - _ROUNDING))
+
+
+def _alike(values: np.ndarray) -> np.ndarray:
+    """float64 [columns]: the value that all rows have in common, NaN where they differ. The rows are compared with one
+    another: a weighted sum of ones may be 0.9999999999999999.
+    """
+    same = np.ptp(values, axis=0) <= _ROUNDING
+    ends = np.round(values[0])
+    return np.where(same, np.where(np.abs(values[0] - ends) <= _ROUNDING, ends, values[0]), np.nan)
+
+
+def _exact(
+    alike: np.ndarray, classical: np.ndarray, variance: np.ndarray, spread: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The classical estimate, its variance and the spread, without rounding errors where all judged topics agree."""
+    same = ~np.isnan(alike)
+    return np.where(same, alike, classical), np.where(same, 0.0, variance), np.where(same, 0.0, spread)
 
 
 @dataclass(frozen=True)
@@ -140,16 +180,9 @@ def powered_means(
         )
     within = sum(part.weight * _variance(part.y) for part in parts)
     spread = within + sum(part.weight * (part.y.mean(axis=0) - classical) ** 2 for part in parts)
-    return Powered(
-        estimate,
-        variance,
-        np.concatenate(lams).mean(axis=0),
-        classical,
-        classical_variance,
-        np.asarray(spread),
-        n,
-        df,
-    )
+    alike = _alike(values[judged])
+    exact = _exact(alike, classical, classical_variance, np.asarray(spread))
+    return Powered(estimate, variance, np.concatenate(lams).mean(axis=0), *exact, n, df, alike)
 
 
 def _of_clusters(n: float, df: float, clusters: np.ndarray) -> tuple[float, float]:
@@ -165,11 +198,16 @@ def weighted_means(
     """`powered_means` for the population, of a sample of fixed size drawn with unequal `probability` [topics].
 
     The estimate is the mean of `_weighted_parts`, the classical one that of the judged values by 1 / probability.
+    Where all judged values agree, the errors have the classical weights, which add up to 1: their sum by 1 / probability
+    would be off by as much as these sum to another number than that of the topics.
     """
     n_topics, n = len(judged), int(judged.sum())
     parts, lam = _weighted_parts(values, predicted, judged, probability, together)
     y, weight = values[judged], 1 / probability[judged][:, None]
     weight = weight / weight.sum()
+    alike = _alike(y)
+    shifted = alike + lam * (predicted.mean(axis=0) - (weight * predicted[judged]).sum(axis=0))
+    parts = parts + np.where(np.isnan(alike), 0.0, shifted - parts.mean(axis=0))
     classical, alone = (weight * y).sum(axis=0), np.zeros_like(parts)
     alone[judged] = weight * (y - classical)
     variance, classical_variance = (
@@ -179,7 +217,8 @@ def weighted_means(
     stands_for = float(np.sqrt(n / (weight**2).sum()))  # 1 / its square is a judged topic's mean squared weight
     if clusters is not None:
         stands_for, df = _of_clusters(stands_for, df, clusters[judged])
-    return Powered(parts.mean(axis=0), variance, lam, classical, classical_variance, spread, stands_for, df, parts)
+    exact = _exact(alike, classical, classical_variance, spread)
+    return Powered(parts.mean(axis=0), variance, lam, *exact, stands_for, df, alike, parts)
 
 
 def _weighted_parts(

@@ -281,14 +281,13 @@ def powered_share(
     stratum = strata_of_labels(known, (predicted > 0.5).astype(int), predicted)
     values = np.nan_to_num(labels)[:, None]
     found = powered_means(values, predicted[:, None], known, stratum, clusters=clusters)
-    seen = 0 < found.classical[0] < 1
-    corrected = bool(seen and 0 < found.estimate[0] < 1 and found.variance[0] > 0)
+    corrected = bool(found.corrected[0])
     estimate = found.estimate if corrected else found.classical
     widened = found.variance + _UNSEEN / found.n**2
     variance = widened if corrected else found.classical_variance
     limits = (
-        share_limits(estimate, variance, found.n, found.df, level),
-        share_limits(found.classical, found.classical_variance, found.n, found.df, level),
+        share_limits(estimate, variance, found, level),
+        share_limits(found.classical, found.classical_variance, found, level),
     )
     n, total = int(known.sum()), len(labels)
     powered, alone = (

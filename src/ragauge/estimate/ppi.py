@@ -15,7 +15,7 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS
-from ragauge.estimate._powered import powered_means, weighted_means
+from ragauge.estimate._powered import Powered, inside, powered_means, weighted_means
 from ragauge.estimate.intervals import LEVEL
 from ragauge.estimate.outcomes import (
     CLASSES,
@@ -134,11 +134,10 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
         found = weighted_means(y, f, judged, drawn_with, _APART, clusters)
     else:
         found = powered_means(y, f, judged, stratum, _APART, clusters, fixed)
-    estimate, kept, corrected = _add_up(found.estimate, found.classical, found.variance)
-    widened = found.variance + unseen / found.n**2
-    variance = np.where(corrected, widened, found.classical_variance)
-    classical_lo, classical_hi = share_limits(found.classical, found.classical_variance, found.n, found.df, level)
-    lo, hi = share_limits(np.where(corrected, estimate, found.classical), variance, found.n, found.df, level)
+    estimate = _add_up(found)
+    variance = np.where(found.corrected, found.variance + unseen / found.n**2, found.classical_variance)
+    classical_lo, classical_hi = share_limits(found.classical, found.classical_variance, found, level)
+    lo, hi = share_limits(np.where(found.corrected, estimate, found.classical), variance, found, level)
     lo, hi = np.minimum(lo, estimate), np.maximum(hi, estimate)
     of_one = variance + fixed * found.spread / n_topics  # of what so many topics say of their population
     known = variance > 0
@@ -149,7 +148,7 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
             "lo": lo,
             "hi": hi,
             "effective_n": np.divide(found.spread, of_one, out=np.full_like(variance, found.n), where=known),
-            "lam": np.where(kept, found.lam, 0.0),
+            "lam": np.where(found.kept, found.lam, 0.0),
             "classical": found.classical,
             "classical_lo": classical_lo,
             "classical_hi": classical_hi,
@@ -164,21 +163,20 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
     return table
 
 
-def _add_up(
-    estimate: np.ndarray, classical: np.ndarray, variance: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The shares [8] with those outside (0, 1) replaced by the classical ones and the classes adding up to 1; which are
-    not replaced; and which of these have their own interval.
+def _add_up(found: Powered) -> np.ndarray:
+    """The shares [8] with those that are not `kept` replaced by the classical ones, and the classes adding up to 1.
+
+    A share that all or none of the judged topics have may be kept. The predictions alone then give it, as if they had
+    no error, so that its interval is that of the labels.
     """
-    kept = (estimate > 0) & (estimate < 1) & (variance > 0)
-    apart, inside = estimate[:_APART], kept[:_APART]
-    rest = apart[inside].sum()
-    if inside.any() and rest > 0:
-        classes = np.where(inside, apart * (1 - classical[:_APART][~inside].sum()) / rest, classical[:_APART])
+    apart, own = found.estimate[:_APART], found.kept[:_APART]
+    rest = apart[own].sum()
+    if own.any() and rest > 0:
+        left = max(1 - found.classical[:_APART][~own].sum(), 0.0)
+        classes = np.where(own, apart * left / rest, found.classical[:_APART])
     else:
-        classes = classical[:_APART]
-    # Of a share that no judged topic has, the predictions alone tell, as if they had no error: the labels do.
-    return _sums_of(classes[None, :])[0], kept, kept & (classical > 0) & (classical < 1)
+        classes = found.classical[:_APART]
+    return np.clip(_sums_of(classes[None, :])[0], 0, 1)
 
 
 def _shares_of(classes: np.ndarray) -> np.ndarray:
@@ -211,20 +209,22 @@ def _of_topic(frame: pd.DataFrame, column: str, topics: np.ndarray, n_topics: in
 
 
 def share_limits(
-    estimate: np.ndarray, variance: np.ndarray, n: float, df: float, level: float
+    estimate: np.ndarray, variance: np.ndarray, found: Powered, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Limits on the logit scale (delta method, t of df degrees of freedom); exact ones of n draws where a
-    share is 0 or 1 throughout.
+    """Limits on the logit scale (delta method, Student's t); where all judged topics agree, or there is no variance,
+    the exact ones (Clopper-Pearson) of `found.n` draws.
     """
     from scipy.special import expit, logit
     from scipy.stats import beta, t
 
-    inside = (estimate > 0) & (estimate < 1) & (variance > 0)
-    p = np.where(inside, estimate, 0.5)
-    reach = t.isf((1 - level) / 2, df) * np.sqrt(variance) / (p * (1 - p))
-    hits = np.clip(estimate, 0, 1) * n
+    by_variance = found.alone & inside(estimate) & (variance > 0)
+    p = np.where(by_variance, estimate, 0.5)
     tail = (1 - level) / 2
+    reach = t.isf(tail, found.df) * np.sqrt(variance) / (p * (1 - p))
+    n, hits = found.n, np.clip(estimate, 0, 1) * found.n
     exact_lo = np.where(hits > 0, beta.ppf(tail, np.maximum(hits, 1e-9), n - hits + 1), 0.0)
     exact_hi = np.where(hits < n, beta.isf(tail, hits + 1, np.maximum(n - hits, 1e-9)), 1.0)
-    lo, hi = expit(logit(p) - reach), expit(logit(p) + reach)
-    return np.where(inside, lo, exact_lo), np.where(inside, hi, exact_hi)
+    return (
+        np.where(by_variance, expit(logit(p) - reach), exact_lo),
+        np.where(by_variance, expit(logit(p) + reach), exact_hi),
+    )

@@ -51,7 +51,7 @@ def sampled_mean(frame: pd.DataFrame, info: AnswerMeasureInfo, level: float = LE
     mean = found.estimate
     critical = t.isf((1 - level) / 2, found.df)
     if info.bounded or info.unit == "signed":
-        limits = _within_0_and_1(float(mean[0]), float(found.variance[0]), found.n, critical, level)
+        limits = limits_within_0_and_1(float(mean[0]), float(found.variance[0]), found.n, critical, level)
     else:
         reach = float(critical * np.sqrt(found.variance[0]))
         limits = float(mean[0]) - reach, float(mean[0]) + reach
@@ -59,7 +59,7 @@ def sampled_mean(frame: pd.DataFrame, info: AnswerMeasureInfo, level: float = LE
     return Estimate(value, low, high, n, level)
 
 
-def _within_0_and_1(mean: float, variance: float, n: float, critical: float, level: float) -> tuple[float, float]:
+def limits_within_0_and_1(mean: float, variance: float, n: float, critical: float, level: float) -> tuple[float, float]:
     """Wilson's limits at the number of yes-or-no topics that tell as much.
 
     A quarter of a topic at 0 and one at 1 are added, as in `effective_topics`. Few values near an end do not show how

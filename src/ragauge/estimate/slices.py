@@ -252,7 +252,7 @@ def slice_differences(
     signed, of_any_size = ([info.name for info in answers if info.unit == unit] for unit in ("signed", "score"))
     reach = 1.0 + every["measure"].isin(signed)  # the largest difference
     # Of a share x = (1 + difference / reach) / 2, x (1 - x) over its variance.
-    effective = (reach**2 - every["difference"] ** 2) / variance
-    effective = effective.mask(effective == 0, every["n"]).mask(every["measure"].isin(of_any_size))
+    spare = reach**2 - every["difference"] ** 2
+    effective = (spare / variance).mask(spare < 1e-9, every["n"]).mask(every["measure"].isin(of_any_size))
     every = corrected(every, family).assign(value=every["difference"], effective_n=effective)
     return _with_shrunk(every, ["slicing", "measure"], signed, level, of_differences=True)[columns]

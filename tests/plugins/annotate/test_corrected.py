@@ -70,3 +70,15 @@ def test_too_few_labels_are_refused() -> None:
         corrected_mean(np.ones(3), np.ones(3), one)
     with pytest.raises(DataError, match="people found no evidence for any of the labelled topics"):
         corrected_mean(np.full(3, np.nan), np.ones(3), np.ones(3, dtype=bool))
+
+
+def test_scores_by_people_that_are_all_alike_leave_the_others_room() -> None:
+    made, labelled = np.random.default_rng(0).random(50), np.arange(50) < 6
+    found = corrected_mean(np.where(labelled, 1.0, np.nan), made, labelled).mean
+    # Wilson's lower limit at a share of 1 is n / (n + z^2), n being 1.5 / .5 * 6 * 6.5 / 6.25 = 3.12 topics by t of 5.
+    assert (found.value, found.hi) == (1, 1)
+    assert 0.4 < found.lo < 0.6
+    apart = corrected_mean(np.where(labelled, 0.0, np.nan), made - 0.5, labelled, least=-1.0).mean
+    assert apart.value == 0
+    assert -0.8 < apart.lo < -0.2
+    assert apart.hi == pytest.approx(-apart.lo)

@@ -49,3 +49,14 @@ def test_the_judged_share_counts_a_missing_verdict_as_not_right() -> None:
     frame = pd.DataFrame({"qid": list("abcd"), "label": pd.array([5, 5, 1, None], dtype="Int8")})
     assert judged_right(frame) == Rate(0.5, 4.0)
     assert judged_right(frame.assign(label=pd.array([None] * 4, dtype="Int8"))) is None
+
+
+def test_a_judge_without_an_error_is_known_as_well_as_its_labels_whatever_their_weights_sum_to(tmp_path: Path) -> None:
+    sheet, rng = tmp_path / "then.csv", np.random.default_rng(1)
+    for n in range(6, 26):
+        classes = [5, 1] * n
+        rows = pd.DataFrame({"qid": range(2 * n), "label": classes, "judge_class": classes})
+        rows.assign(probability=rng.uniform(0.1, 0.6, 2 * n).round(4)).to_csv(sheet, index=False)
+        judge = judge_by(sheet)
+        assert (judge.sensitivity.value, judge.specificity.value) == (1, 1)
+        assert 1 <= judge.sensitivity.n <= n

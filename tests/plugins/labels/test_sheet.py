@@ -88,8 +88,11 @@ def test_labels_of_other_answers_and_probabilities_out_of_range_are_refused(tmp_
     rows, job = pd.read_csv(sheet).assign(label=5), outcomes(folder, 0)
     rows.assign(probability=0).to_csv(sheet, index=False)
     with pytest.raises(
-        DataError, match=r"labels.csv, line 2 \(qid=.*\): probability is '0', not above 0 and at most 1"
+        DataError, match=r"labels.csv, line 2 \(qid=.*\): probability is '0', not from 0.000000001 to 1"
     ):
+        with_human_labels(job, sheet)
+    rows.assign(probability="1e-320").to_csv(sheet, index=False)
+    with pytest.raises(DataError, match=r"probability is '1e-320', not from 0\.000000001 to 1"):
         with_human_labels(job, sheet)
     rows.assign(label=6).to_csv(sheet, index=False)
     with pytest.raises(DataError, match=r"label is '6', not a judge class 1\.\.5"):

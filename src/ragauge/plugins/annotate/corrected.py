@@ -15,8 +15,10 @@ import numpy as np
 from ragauge.contract.errors import DataError
 from ragauge.estimate._powered import powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate
+from ragauge.estimate.sampled_means import limits_within_0_and_1
 
 _STEPS = 50
+_SAME = 1e-9  # scores that differ by less are equal
 
 
 @dataclass(frozen=True)
@@ -35,12 +37,14 @@ def corrected_mean(
     stratum: np.ndarray | None = None,
     clusters: np.ndarray | None = None,
     level: float = LEVEL,
+    least: float = 0.0,
 ) -> Corrected:
-    """The mean over all topics as by people's evidence, with a t interval at `level`.
+    """The mean over all topics as by people's evidence, with a t interval at `level` inside [least, 1].
 
     people, made: float [topics], NaN without evidence by people (where labelled) or by the evaluator; also differences
-    of two systems' scores. labelled: bool [topics], a random sample of each `stratum`. DataError where fewer than two
-    topics are labelled, or none of these has evidence by people.
+    of two systems' scores, with `least` -1. labelled: bool [topics], a random sample of each `stratum`. Where people's
+    scores are all alike the interval is Wilson's with topics at both ends added (`limits_within_0_and_1`), since the
+    scores show no variance. DataError where fewer than two topics are labelled, or none of these has evidence by people.
     """
     stratum = np.zeros(len(made)) if stratum is None else stratum
     if labelled.sum() < 2:
@@ -66,6 +70,12 @@ def corrected_mean(
             break
     from scipy.stats import t
 
-    reach = float(t.isf((1 - level) / 2, found.df) * np.sqrt(found.variance[0]) / share)
-    of = Estimate(value, value - reach, value + reach, int(labelled.sum()), level)
+    critical = float(t.isf((1 - level) / 2, found.df))
+    reach = critical * float(np.sqrt(found.variance[0])) / share
+    lo, hi = value - reach, value + reach
+    if np.ptp(people[has]) < _SAME:
+        variance = float(found.variance[0]) / (share * (1 - least)) ** 2
+        ends = limits_within_0_and_1((value - least) / (1 - least), variance, found.n * share, critical, level)
+        lo, hi = (end * (1 - least) + least for end in ends)
+    of = Estimate(value, min(max(lo, least), value), max(min(hi, 1.0), value), int(labelled.sum()), level)
     return Corrected(of, float(people[has].mean()), float(found.lam[0]))

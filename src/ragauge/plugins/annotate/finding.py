@@ -104,7 +104,9 @@ class OfSystemsByPeoplesEvidence(Finding):
         return Shown([Section("IR scores by people's evidence", [Text(said), grid])])
 
 
-def corrected_of(rows: pd.DataFrame, people: dict[str, float], column: str = "ir_score") -> Corrected:
+def corrected_of(
+    rows: pd.DataFrame, people: dict[str, float], column: str = "ir_score", least: float = 0.0
+) -> Corrected:
     """`corrected_mean` of a row per topic; topics whose evidence the dataset gave are labelled by it."""
     made = rows[column].to_numpy(dtype=float, na_value=np.nan)
     given = rows[BY].eq(DATASET).to_numpy() if BY in rows else np.zeros(len(rows), dtype=bool)
@@ -116,7 +118,7 @@ def corrected_of(rows: pd.DataFrame, people: dict[str, float], column: str = "ir
     keep = ~rows["unanswerable"].to_numpy(dtype=bool) if "unanswerable" in rows else np.ones(len(rows), dtype=bool)
     return corrected_mean(
         truth[keep], made[keep], (asked | given)[keep], given[keep].astype(float),
-        None if clusters is None else clusters[keep],
+        None if clusters is None else clusters[keep], least=least,
     )  # fmt: skip
 
 
@@ -124,7 +126,7 @@ def _apart(best: tuple[pd.DataFrame, dict[str, float]], other: tuple[pd.DataFram
     """The corrected difference of a system to the best one, over the topics of both."""
     rows = other[0].merge(best[0][["qid", "ir_score"]], on="qid", suffixes=("", "_best"))
     people = {qid: score - best[1][qid] for qid, score in other[1].items() if qid in best[1]}
-    return corrected_of(rows.assign(apart=rows["ir_score"] - rows["ir_score_best"]), people, "apart")
+    return corrected_of(rows.assign(apart=rows["ir_score"] - rows["ir_score_best"]), people, "apart", -1.0)
 
 
 def _table(rows: Sequence[tuple[str, float, Corrected, Corrected]]) -> pd.DataFrame:

@@ -65,7 +65,10 @@ def judge_by(path: Path) -> Judge:
 def _rate(values: np.ndarray, weight: np.ndarray, qids: pd.Series) -> Rate:
     """The weighted mean of yes or no, with the number of answers that gives its variance over topics."""
     share = weight / weight.sum()
-    value, kish = float(share @ values), float(1 / (share**2).sum())
+    kish = float(1 / (share**2).sum())
+    if (values == values[0]).all():  # a weighted sum of ones may be 0.9999999999999999
+        return Rate(float(values[0]), kish)
+    value = float(share @ values)
     variance = float(cluster_variance((share * (values - value))[:, None], topic_codes(qids)[0])[0])
     return Rate(value, min(value * (1 - value) / variance, kish) if variance > 0 else kish)
 
