@@ -10,17 +10,16 @@ from ragauge.contract.loading import lazily
 if TYPE_CHECKING:
     from ragauge.store._entries import (
         CHECKPOINTS,
-        KEY_FILE,
         Entry,
         Key,
         Store,
         canonical_json,
         default_folder,
         default_ledger,
-        file_sha256,
         link_files,
         locked,
     )
+    from ragauge.store._manifest import KEY_FILE, damage_in, damage_in_words, file_sha256, read_manifest
     from ragauge.store._parquet import frame_digest
 
 __all__ = [
@@ -30,12 +29,15 @@ __all__ = [
     "Key",
     "Store",
     "canonical_json",
+    "damage_in",
+    "damage_in_words",
     "default_folder",
     "default_ledger",
     "file_sha256",
     "frame_digest",
     "link_files",
     "locked",
+    "read_manifest",
 ]
 
 __getattr__ = lazily(__name__)

@@ -25,16 +25,19 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 from filelock import FileLock
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import Batches
+from ragauge.contract.plain_files import remove_all
 from ragauge.contract.redact import redact_tree
+from ragauge.contract.visible import visible
+from ragauge.store._manifest import KEY_FILE, damage_in, damage_in_words, file_sha256, read_manifest, touch
 from ragauge.store._parquet import frame_digest, read_rows, write_frame
 
 log = logging.getLogger(__name__)
 
-KEY_FILE = "key.json"
 CHECKPOINTS = "checkpoints"  # <root>/checkpoints/<digest>: what makers keep that may be killed
 _DECODED_FRAMES = 32  # how many read frames one process keeps at hand
 
@@ -145,20 +148,18 @@ class Store:
         path = self.folder(key)
         # Before anything is read: what is being removed then stays (see the plug-in upkeep). A store
         # that may only be read stays as it is.
-        with suppress(OSError):
-            os.utime(path / KEY_FILE)
+        touch(path)
         manifest, _ = self._read(path)
         return None if manifest is None else self._entry(key, False, 0.0, manifest)
 
     def frame_at(self, entry: str, name: str) -> pd.DataFrame | None:
         """A frame of the entry <stage>/<digest>; None where the entry is absent, damaged or without it."""
         path = self.root / entry
-        with suppress(OSError):
-            os.utime(path / KEY_FILE)
+        touch(path)
         manifest, _ = self._read(path)
         if manifest is None or f"{name}.parquet" not in manifest["files"]:
             return None
-        return pd.read_parquet(path / f"{name}.parquet")
+        return _read_parquet(path, name)
 
     def get(self, key: Key, make: Callable[[Path], None], told: Mapping[str, Any] | None = None) -> Entry:
         """The entry of the key; `make(folder)` fills an empty folder if the entry is not there yet.
@@ -240,20 +241,18 @@ class Store:
         Checksums are compared once per process.
         """
         try:
-            manifest: dict[str, Any] = json.loads((path / KEY_FILE).read_text(encoding="utf-8"))
-            if path in self._verified:
-                return manifest, ""
-            damaged = [name for name, sha in manifest["files"].items() if file_sha256(path / name) != sha]
+            manifest = read_manifest(path)
+            damaged = [] if path in self._verified else damage_in(path, manifest)
         except FileNotFoundError:
-            if not path.exists():
+            if not os.path.lexists(path):
                 return None, ""
             if again:  # a maker elsewhere may have renamed it into place since: whole, then
                 return self._read(path, again=False)
             damaged = ["a missing file"]
-        except (json.JSONDecodeError, KeyError, UnicodeDecodeError, OSError) as error:
-            damaged = [str(error)]
+        except (ValueError, OSError) as error:
+            damaged = [damage_in_words(path, error)]
         if damaged:
-            return None, ", ".join(damaged)
+            return None, visible(", ".join(damaged), one_line=True)
         self._verified.add(path)
         return manifest, ""
 
@@ -267,22 +266,32 @@ class Store:
             trash.parent.mkdir(exist_ok=True)
             with suppress(FileNotFoundError):  # one whose lock ours does not see was first
                 os.rename(path, trash)
-            shutil.rmtree(trash, ignore_errors=True)
+            with suppress(OSError):
+                remove_all(trash)
 
     def _read_frame(self, entry: Entry, name: str) -> pd.DataFrame:
         at = (entry.path, name)
         frame = self._decoded.get(at)
         if frame is None:
-            file = entry.path / f"{name}.parquet"
-            try:
-                frame = pd.read_parquet(file)
-            except FileNotFoundError:
-                raise DataError(f"store entry {entry.path} holds no frame {name!r}") from None
+            frame = _read_parquet(entry.path, name)
             self._decoded[at] = frame
             if len(self._decoded) > _DECODED_FRAMES:
                 self._decoded.popitem(last=False)
         self._decoded.move_to_end(at)
         return frame.copy(deep=False)
+
+
+def _read_parquet(entry: Path, name: str) -> pd.DataFrame:
+    """A frame of an entry; DataError where it holds none, or one that is no Parquet."""
+    try:
+        return pd.read_parquet(entry / f"{name}.parquet")
+    except FileNotFoundError:
+        raise DataError(f"store entry {entry} holds no frame {name!r}") from None
+    except (ValueError, pa.ArrowException) as error:
+        raise DataError(
+            f"store entry {entry}: {name}.parquet cannot be read as Parquet ({error}); `ragauge store verify "
+            "--delete` removes the entry, and a run makes it again"
+        ) from None
 
 
 def default_folder() -> Path:
@@ -328,9 +337,3 @@ def link_files(entry: Path, folder: Path) -> None:
                 at.hardlink_to(file)
             except OSError:
                 shutil.copyfile(file, at)
-
-
-def file_sha256(file: Path) -> str:
-    """SHA-256 (hex) of a file's bytes."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -12,7 +12,6 @@ import hashlib
 import json
 import logging
 import os
-import shutil
 import time
 import uuid
 import zlib
@@ -25,6 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 from filelock import FileLock, Timeout
 
+from ragauge.contract.plain_files import open_plain, plain_files, read_json_object, remove_all
 from ragauge.contract.progress import progress
 from ragauge.store._entries import canonical_json, locked
 
@@ -177,7 +177,7 @@ def _look_up(keys: np.ndarray, folder: Path, seen: set[Path] | None = None) -> t
 
 
 def _segments(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("segment-*") if path.is_dir())
+    return sorted(folder.glob("segment-*"))
 
 
 def _write_segment(folder: Path, keys: np.ndarray, vectors: np.ndarray) -> Path:
@@ -200,33 +200,37 @@ def _open_segment(path: Path) -> tuple[np.ndarray, np.ndarray] | None:
     if damage is None:
         with suppress(OSError, ValueError):
             return np.load(path / "keys.npy"), np.load(path / "vectors.npy", mmap_mode="r")
-    elif path.exists():
+    elif os.path.lexists(path):
         log.warning("%s is damaged (%s); what it held is computed again", path, damage)
     return None
 
 
 def segment_damage(path: Path) -> str | None:
-    """Why a segment cannot be used; None where its files are as they were written."""
+    """Why a segment cannot be used; None where its plain files are as they were written."""
     try:
-        checksums = json.loads((path / "checksums.json").read_text(encoding="utf-8"))
+        for _ in plain_files(path):  # raises where one is none
+            pass
+        checksums = read_json_object(path / "checksums.json", links=False)
         for name in ("keys.npy", "vectors.npy"):
-            if _crc32(path / name) != checksums[name]:
+            if _crc32(path / name) != checksums.get(name):
                 return f"{name} has another checksum"
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        keys, vectors = (np.load(path / name, mmap_mode="r") for name in ("keys.npy", "vectors.npy"))
+    except (OSError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
-    return None
+    whole = keys.ndim == 1 and keys.dtype == f"S{_KEY_BYTES}" and vectors.ndim == 2 and vectors.dtype.kind == "f"
+    return None if whole and len(keys) == len(vectors) > 0 else "it holds no vectors with their keys"
 
 
 def _crc32(file: Path) -> int:
-    stat = file.stat()
+    stat = file.lstat()
     return _crc32_of(file, stat.st_size, stat.st_mtime_ns)
 
 
 @lru_cache(maxsize=4096)
 def _crc32_of(file: Path, size: int, mtime_ns: int) -> int:
-    """Checksum of a file, computed once per process while its size and time stay."""
+    """Checksum of a plain file, computed once per process while its size and time stay."""
     value = 0
-    with file.open("rb") as stream:
+    with open_plain(file, links=False) as stream:
         while block := stream.read(1 << 20):
             value = zlib.crc32(block, value)
     return value
@@ -239,8 +243,9 @@ def _tidy(folder: Path) -> None:
     twice, which does no harm.
     """
     for draft in folder.glob("draft-*"):
-        if time.time() - draft.stat().st_mtime > _ABANDONED:
-            shutil.rmtree(draft, ignore_errors=True)
+        if time.time() - draft.lstat().st_mtime > _ABANDONED:
+            with suppress(OSError):
+                remove_all(draft)
     small = []
     for path in _segments(folder):
         segment = _open_segment(path)
@@ -268,7 +273,7 @@ def _remove_segment(path: Path) -> None:
     """
     trash = path.with_name(f"draft-{uuid.uuid4().hex}")
     os.rename(path, trash)
-    os.utime(trash)
+    os.utime(trash, follow_symlinks=False)
 
 
 class Claim:
@@ -311,8 +316,8 @@ class Claims:
         """bool [len(keys)]: whether a living process has claimed the key."""
         found = np.zeros(len(keys), dtype=bool)
         for file in self.living():
-            with suppress(FileNotFoundError):  # done meanwhile
-                found |= np.isin(keys, np.frombuffer(file.read_bytes(), dtype=keys.dtype))
+            with suppress(OSError, ValueError), open_plain(file) as stream:  # done meanwhile, or no claim
+                found |= np.isin(keys, np.frombuffer(stream.read(), dtype=keys.dtype))
         return found
 
     def living(self) -> Iterator[Path]:

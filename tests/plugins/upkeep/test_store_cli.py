@@ -565,11 +565,11 @@ def edit_key(path: Path, **values: Any) -> None:
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda path: (path / "run.parquet").unlink(), "run.parquet: No such file or directory"),
-        (lambda path: (path / KEY_FILE).write_text("{"), "key.json cannot be read"),
-        (lambda path: (path / KEY_FILE).unlink(), "key.json cannot be read"),
+        (lambda path: (path / "run.parquet").unlink(), "run.parquet is missing"),
+        (lambda path: (path / KEY_FILE).write_text("{"), "key.json: it is not JSON"),
+        (lambda path: (path / KEY_FILE).unlink(), "key.json: No such file or directory"),
         (lambda path: edit_key(path, version=2), "key.json is that of run/"),
-        (lambda path: edit_key(path, inputs=None), "key.json cannot be read ("),
+        (lambda path: edit_key(path, inputs=None), "key.json: inputs must be an object"),
         (lambda path: edit_key(path, frames={"run": "0" * 64}), "holds other rows than key.json records"),
     ],
 )

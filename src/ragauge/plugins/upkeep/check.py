@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from ragauge.contract import frames
 from ragauge.contract.errors import DataError
 from ragauge.plugins.upkeep.listing import Item
-from ragauge.store import Key, file_sha256, frame_digest
+from ragauge.store import KEY_FILE, Key, damage_in, damage_in_words, frame_digest
 
 
 def damage(item: Item) -> list[str]:
@@ -23,31 +23,33 @@ def damage(item: Item) -> list[str]:
     against that.
     """
     found = list(_damage(item))
-    return found if item.path.exists() else []
+    return found if os.path.lexists(item.path) else []
 
 
 def _damage(item: Item) -> Iterator[str]:
+    manifest = item.manifest
+    if not manifest:
+        yield item.unreadable
+        return
+    key = Key(manifest["stage"], manifest["version"], manifest["params"], manifest["inputs"])
     try:
-        manifest: Any = item.manifest
-        key = Key(manifest["stage"], manifest["version"], manifest["params"], manifest["inputs"])
-        files, digests = dict(manifest["files"]), dict(manifest["frames"])
         named = (key.stage, item.digest if manifest.get("redacted") is True else key.digest)
-    except (KeyError, TypeError, ValueError) as error:
-        yield f"key.json cannot be read ({error})" if item.manifest else "key.json cannot be read"
+    except ValueError as error:
+        yield f"{KEY_FILE} holds what no key can ({error})"
         return
     if named != (item.stage, item.digest):
-        yield f"key.json is that of {key.stage}/{key.digest[:12]}"
-    for name, sha in files.items():
-        try:
-            if file_sha256(item.path / name) != sha:
-                yield f"{name} is not the file that was written (its SHA-256 differs)"
-                continue
-        except OSError as error:
-            yield f"{name}: {error.strerror}"
-            continue
+        yield f"{KEY_FILE} is that of {key.stage}/{key.digest[:12]}"
+    try:
+        if found := damage_in(item.path, manifest):
+            yield from found
+            return
+    except OSError as error:
+        yield damage_in_words(item.path, error)
+        return
+    for name in manifest["files"]:
         if "/" not in name and name.endswith(".parquet"):
             frame = name.removesuffix(".parquet")
-            yield from _frame_damage(item.path / name, frame, digests.get(frame))
+            yield from _frame_damage(item.path / name, frame, manifest["frames"][frame])
 
 
 def _frame_damage(file: Path, name: str, digest: str | None) -> Iterator[str]:

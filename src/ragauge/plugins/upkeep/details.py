@@ -9,8 +9,10 @@ from typing import Any
 import yaml
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.plain_files import plain_files
 from ragauge.contract.visible import time_text
 from ragauge.plugins.upkeep.listing import Item, prefix_length, size_text
+from ragauge.store import damage_in_words
 
 
 def find(root: Path, items: Sequence[Item], target: str) -> Item:
@@ -75,11 +77,16 @@ def _files(item: Item) -> Iterator[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    for file in sorted(path for path in item.path.rglob("*") if path.is_file()):
-        line = f"{file.relative_to(item.path).as_posix()}  {size_text(file.stat().st_size)}"
-        if file.suffix == ".parquet":
+    try:
+        files = sorted(plain_files(item.path))
+    except OSError as error:
+        yield damage_in_words(item.path, error)
+        return
+    for name, found in files:
+        line = f"{name}  {size_text(found.st_size)}"
+        if name.endswith(".parquet"):
             try:
-                meta = pq.read_metadata(file)
+                meta = pq.read_metadata(item.path / name)
                 line += f"  {meta.num_rows:,} row(s): {', '.join(meta.schema.to_arrow_schema().names)}"
             except (OSError, pa.ArrowException) as error:
                 line += f"  cannot be read: {error}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ragauge.contract.visible import time_text
-from ragauge.store import CHECKPOINTS, KEY_FILE
+from ragauge.contract.visible import time_text, visible
+from ragauge.store import CHECKPOINTS, KEY_FILE, damage_in_words, read_manifest
 from ragauge.store.vectors import KINDS, vectors_name
 
 MIN_PREFIX = 12  # characters of a digest that are shown at least
@@ -28,7 +27,7 @@ class Item:
     """An entry as it lies on the disk, whole or not.
 
     `size` in bytes; `made` and `used` in seconds since 1970; `state` changes whenever the entry is used or
-    made again. `manifest` is the content of key.json, empty where that cannot be read.
+    made again. `manifest` is the content of key.json, empty where that cannot be read; `unreadable` says why.
     """
 
     path: Path
@@ -36,6 +35,7 @@ class Item:
     made: float
     state: tuple[int, int]
     manifest: Mapping[str, Any]
+    unreadable: str = ""
 
     @property
     def stage(self) -> str:
@@ -61,7 +61,7 @@ class Item:
     def what(self) -> str:
         """Its maker, in a few words."""
         if not self.manifest:
-            return "damaged: key.json cannot be read"
+            return f"damaged: {_cut(visible(self.unreadable, one_line=True), _MAX_WORDS)}"
         return describe(self.manifest.get("params", {}))
 
 
@@ -86,7 +86,7 @@ def list_items(root: Path) -> list[Item]:
     for path in sorted(root.glob("[!.]*/*")):
         if path.parent.name == CHECKPOINTS:
             continue
-        if _DIGEST.fullmatch(path.name) and path.is_dir():
+        if _DIGEST.fullmatch(path.name):
             try:
                 found.append(_item(path))
             except FileNotFoundError:
@@ -106,32 +106,32 @@ def list_vectors(root: Path) -> list[Vectors]:
 
 def state_of(path: Path) -> tuple[int, int]:
     """The inode of an entry's folder, and when it was last used in nanoseconds since 1970."""
-    stat = path.stat()
+    stat = path.lstat()
     try:
-        return stat.st_ino, (path / KEY_FILE).stat().st_mtime_ns
-    except FileNotFoundError:
+        return stat.st_ino, (path / KEY_FILE).lstat().st_mtime_ns
+    except (FileNotFoundError, NotADirectoryError):
         return stat.st_ino, stat.st_mtime_ns
 
 
 def folder_size(path: Path) -> int:
-    """Bytes of all files in a folder."""
+    """Bytes of all files in a folder; a link counts with its own bytes."""
     size = 0
     for folder, _, files in os.walk(path):
         for name in files:
             with suppress(FileNotFoundError):  # a file that somebody else removes meanwhile
-                size += os.stat(os.path.join(folder, name)).st_size
+                size += os.lstat(os.path.join(folder, name)).st_size
     return size
 
 
 def _item(path: Path) -> Item:
+    unreadable = ""
     try:
-        manifest = json.loads((path / KEY_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        manifest = {}
-    if not isinstance(manifest, dict):
-        manifest = {}
+        manifest = read_manifest(path)
+    except (OSError, ValueError) as error:
+        manifest, unreadable = {}, damage_in_words(path, error)
     # A folder's own time stands still once its last file, key.json, is in it.
-    return Item(path, folder_size(path), path.stat().st_mtime, state_of(path), manifest)
+    size = 0 if path.is_symlink() else folder_size(path)
+    return Item(path, size, path.lstat().st_mtime, state_of(path), manifest, unreadable)
 
 
 def models_of(items: Iterable[Item]) -> dict[str, str]:

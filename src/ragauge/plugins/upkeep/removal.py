@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from ragauge.contract.plain_files import remove_all
 from ragauge.plugins.upkeep.listing import Item, Vectors, model_of, models_of, state_of
 from ragauge.store import CHECKPOINTS
 from ragauge.store.vectors import KINDS, claims_of, lock_name
@@ -96,7 +96,7 @@ def remove_vectors(root: Path, vectors: Vectors) -> bool:
 
 def remove_segment(root: Path, segment: Path) -> bool:
     """Removes one segment; False, and it stays, where a process is writing to its folder."""
-    return _remove(root, segment, lock_name(segment.parent), Path.exists)
+    return _remove(root, segment, lock_name(segment.parent), os.path.lexists)
 
 
 def _remove(root: Path, path: Path, lock: str, unchanged: Callable[[Path], bool]) -> bool:
@@ -112,11 +112,12 @@ def _remove(root: Path, path: Path, lock: str, unchanged: Callable[[Path], bool]
                 # Unless another machine, whose lock ours does not see, made it again by now.
                 with suppress(OSError):
                     os.rename(trash, path)
-                shutil.rmtree(trash, ignore_errors=True)
+                with suppress(OSError):
+                    remove_all(trash)
                 return False
     except (Timeout, FileNotFoundError):
         return False
-    shutil.rmtree(trash)
+    remove_all(trash)
     return True
 
 
@@ -139,12 +140,12 @@ def abandoned_drafts(root: Path, now: float) -> list[Path]:
 
 def remove_draft(draft: Path) -> bool:
     """Removes a draft."""
-    shutil.rmtree(draft)
+    remove_all(draft)
     return True
 
 
 def _newest(folder: Path) -> float:
     try:
-        return max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
+        return max(path.lstat().st_mtime for path in (folder, *folder.rglob("*")))
     except FileNotFoundError:  # somebody is at work in it
         return math.inf

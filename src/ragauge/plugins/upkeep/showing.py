@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def _print_beside(root: Path, items: Sequence[Item]) -> None:
     known = {*KINDS, *(item.stage for item in items)}
     for path in sorted(path for path in root.glob("[!.]*") if path.name not in known):
         words = ", the LLM calls that were paid for; see ragauge ledger" if path.name == _LEDGER else ""
-        size = listing.folder_size(path) if path.is_dir() else path.stat().st_size
+        size = listing.folder_size(path) if path.is_dir() else path.lstat().st_size
         print(f"{path.name}: {size_text(size)}{words}")
 
 
@@ -80,11 +81,11 @@ def verify(root: Path, delete: bool) -> int:
             if reasons:
                 damaged += 1
                 removed += delete and removal.remove_item(root, item)
-                bar.write(f"damaged: {item.stage}/{item.digest[:length]}: {'; '.join(reasons)}")
+                bar.write(f"damaged: {item.stage}/{item.digest[:length]}: {visible('; '.join(reasons), one_line=True)}")
         for segment in segments:
             reason = segment_damage(segment)
             bar.update()
-            if reason is not None and segment.exists():
+            if reason is not None and os.path.lexists(segment):
                 damaged += 1
                 removed += delete and removal.remove_segment(root, segment)
                 bar.write(f"damaged: {segment.relative_to(root).as_posix()}: {reason}")
