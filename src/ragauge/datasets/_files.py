@@ -132,19 +132,25 @@ def _printed_objects(file: Path) -> list[Any] | None:
 def text_of(line: bytes, encoding: str = "utf-8") -> str:
     """The text without the last line's end and a byte order mark; BadRow where it is not of the encoding."""
     try:
-        return line.decode(encoding).removeprefix("\ufeff").rstrip("\r\n")
+        # A mark in front of the line, whatever the encoding that was named for the file.
+        return line.removeprefix(codecs.BOM_UTF8).decode(encoding).removeprefix("\ufeff").rstrip("\r\n")
     except UnicodeDecodeError as error:
         if codecs.lookup(encoding).name == "utf-8":
             raise BadRow(not_utf8(line[error.start])) from None
         raise BadRow(f"not {encoding}: {error}") from None
 
 
-def begins_list(file: Path) -> bool:
-    """Whether the first character of a file, white space and a byte order mark apart, is `[`."""
+def first_character(file: Path) -> str:
+    """The first byte of a file as a character, white space and a byte order mark apart; "" of an empty file."""
     for line in every_line(file):
         if found := line.removeprefix(codecs.BOM_UTF8).lstrip():
-            return found.startswith(b"[")
-    return False
+            return chr(found[0])
+    return ""
+
+
+def begins_list(file: Path) -> bool:
+    """Whether the first character of a file, white space and a byte order mark apart, is `[`."""
+    return first_character(file) == "["
 
 
 def json_value(file: Path) -> Any:

@@ -59,7 +59,7 @@ def load_prompt(
         if prompt is None:
             text = (files(package) / shipped).read_text(encoding="utf-8")
         else:
-            text = Path(prompt).expanduser().read_text(encoding="utf-8") if _names_a_file(prompt) else prompt
+            text = Path(prompt).expanduser().read_text(encoding="utf-8-sig") if _names_a_file(prompt) else prompt
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or f"not UTF-8: {error}"
         raise ConfigError(f"{key}={prompt}: the file cannot be read: {why}") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +14,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import later, runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow, string
-from ragauge.datasets._files import every_line, existing_file, is_encoding, json_rows, lines, parse_json, text_of
+from ragauge.datasets._files import existing_file, first_character, is_encoding, json_rows, lines, parse_json, text_of
 from ragauge.datasets._gather import Document, Gatherer, Rows, stream_documents
 from ragauge.plugins.benchmarks.judged import (
     JudgedSource,
@@ -113,7 +112,7 @@ class Trec(JudgedSource):
         return {f"docs/{name}": folder / name for name in seen}
 
     def _read_documents(self, file: Path) -> Iterator[tuple[str, Any]]:
-        start = _start(file)
+        start = first_character(file)
         if start == "<":
             for where, block in blocks(file, "DOC", self.encoding):
                 yield where, (document, block)
@@ -129,7 +128,7 @@ class Trec(JudgedSource):
         return docno, title, searched_text(title, text, self.title_in_text)
 
     def _read_topics(self, file: Path) -> Iterator[tuple[str, tuple[Callable[[Any], Query], Any]]]:
-        start = _start(file)
+        start = first_character(file)
         if start == "<":
             for where, block in blocks(file, "top|topic", self.encoding):
                 yield where, (partial(topic, field=self.query_field), block)
@@ -146,15 +145,6 @@ class Trec(JudgedSource):
             raise BadRow(f"{len(cells)} columns where four are expected: qid, iteration, docno and relevance")
         docno = cells[2].partition("#")[0] if self.join_segments else cells[2]
         return cells[0], docno, grade_of(cells[3])
-
-
-def _start(file: Path) -> str:
-    """The first character that is no white space; "" of an empty file."""
-    for line in every_line(file):
-        text = line.removeprefix(codecs.BOM_UTF8).strip()
-        if text:
-            return chr(text[0])
-    return ""
 
 
 def _json_document(read: Any) -> Document:

@@ -17,9 +17,10 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Tools
 from ragauge.datasets import BadRow, recordings
+from ragauge.datasets._files import every_line, first_character, kind, text_of
 from ragauge.datasets.recordings import Recorded
 from ragauge.retrieval.passages import name_of
-from ragauge.retrieval.retrievers._ranking import Hits, as_transformer, docno_order, rows_by_docno, run_frame, sort_hits
+from ragauge.retrieval.retrievers._ranking import as_transformer, rows_by_docno, run_frame
 
 NO_TEXTS = pd.DataFrame({"docno": pd.Series(dtype="str"), "text": pd.Series(dtype="str")})
 
@@ -33,13 +34,15 @@ class RecordedRetrieval:
     DeepEval are known (`ragauge.datasets.recordings`). Texts need not be in the corpus. A docno alone is that of a
     chunk, or of a document, which then stands for its chunks in their order.
 
-    A TREC run is read as trec_eval does: by falling score, whatever the rank says; ties are broken by docno.
+    A TREC run is read as trec_eval does: by falling score, whatever the rank says; of equal scores (as 32-bit
+    numbers) the docno that comes later in the alphabet is first.
     Without contexts a system is an LLM alone where other systems of the file have some.
     system: the system whose rows are read, in a file of several. top_k: at most so many are kept.
     on_missing: `raise`, or `missing`: topics that are not in the file have no hits.
     """
 
     component: ClassVar[str] = "recorded"
+    version: ClassVar[int] = 2
     uses: ClassVar[frozenset[str]] = frozenset()
     reorder_after_cut: ClassVar[bool] = False
     takes_queries: ClassVar[bool] = False
@@ -116,7 +119,7 @@ class RecordedRetrieval:
             row = here[unknown].iloc[0]
             more = f" ({int(unknown.sum())} such lines)"
             raise DataError(f"{file.name}, line {row['line']}: {_unknown(row['docno'])}{more}")
-        hits = _hits(here, rows_of, docno_order(chunks))
+        hits = _hits(here, rows_of)
         hits = hits[hits.groupby("topic", sort=False).cumcount() < self.top_k]
         score = {"score": hits["score"].to_numpy()} if hits["whole"].all() else {}
         return run_frame(topics, chunks, hits["topic"].to_numpy(), hits["chunk"].to_numpy(), **score)
@@ -221,25 +224,24 @@ def _others_retrieve(file: Path, system: str | None) -> bool:
 
 def _is_trec(file: Path) -> bool:
     """Whether a file's first line is one of a TREC run, and no JSON."""
-    if file.suffix.lower() in (".csv", ".parquet", ".pq"):
+    if kind(file).lower() in (".csv", ".parquet", ".pq"):
         return False
-    with file.open("rb") as stream:
-        return stream.read(4096).decode("utf-8-sig", "replace").lstrip()[:1] not in ("{", "[")
+    return first_character(file) not in ("{", "[")
 
 
-def _hits(lines: pd.DataFrame, rows_of: Mapping[str, Sequence[int]], order: np.ndarray) -> pd.DataFrame:
+def _hits(lines: pd.DataFrame, rows_of: Mapping[str, Sequence[int]]) -> pd.DataFrame:
     """topic, chunk, score, and whether the line names this chunk alone; in rank order, each chunk once."""
-    first = np.array([rows_of[docno][0] for docno in lines["docno"]], dtype=np.int64)
-    by_line = Hits(lines["topic"].to_numpy(), np.arange(len(lines)), lines["score"].to_numpy(dtype=float))
-    # Ties go by the docno of the first chunk, as everywhere.
-    ranked = sort_hits(by_line, order[first] if len(lines) else order)[0]
-    chunks = [rows_of[docno] for docno in lines["docno"].iloc[ranked.chunk]]
+    with np.errstate(over="ignore"):
+        score = lines["score"].to_numpy(dtype=np.float32)  # trec_eval's: further digits part no ties
+    later_docno = -pd.factorize(lines["docno"], sort=True)[0]
+    ranked = lines.iloc[np.lexsort((later_docno, -score, lines["topic"]))]
+    chunks = [rows_of[docno] for docno in ranked["docno"]]
     sizes = np.array([len(rows) for rows in chunks], dtype=np.int64)
     hits = pd.DataFrame(
         {
-            "topic": np.repeat(ranked.topic, sizes),
+            "topic": np.repeat(ranked["topic"].to_numpy(), sizes),
             "chunk": np.concatenate([*map(np.array, chunks), np.empty(0)]).astype(np.int64),
-            "score": np.repeat(ranked.score, sizes),
+            "score": np.repeat(ranked["score"].to_numpy(dtype=float), sizes),
             "whole": np.repeat(sizes == 1, sizes),
         }
     )
@@ -249,26 +251,28 @@ def _hits(lines: pd.DataFrame, rows_of: Mapping[str, Sequence[int]], order: np.n
 def read_trec_run(path: Path) -> pd.DataFrame:
     """[qid, docno, score, line] of a run file; DataError names the line that is none, or a pair that repeats.
 
-    Fields are divided by white space. Empty lines are skipped, and comments (`#`), such as those of ir_metadata. Lines
-    are counted from 1.
+    Fields are divided by white space. Empty lines are skipped, and comments, such as those of ir_metadata: lines that
+    begin with `#` and have not the fields of a hit, one of a topic whose qid begins so. Lines are counted from 1. The
+    file may be packed by gzip or bzip2.
     """
     rows: list[tuple[str, str, float, int]] = []
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path.name}: not UTF-8 at byte {error.start}") from None
-    for number, line in enumerate(text.splitlines(), 1):
-        fields = line.split()
-        if not fields or line.startswith("#"):
+    for number, line in enumerate(every_line(path), 1):
+        where = f"{path.name}, line {number}"
+        try:
+            text = text_of(line)
+        except BadRow as bad:
+            raise DataError(f"{where}: {bad}") from None
+        fields = text.split()
+        if not fields or _is_comment(text, fields):
             continue
         if len(fields) != 6:
-            raise DataError(f"{path.name}, line {number}: {len(fields)} fields; a line is: qid Q0 docno rank score tag")
+            raise DataError(f"{where}: {len(fields)} fields; a line is: qid Q0 docno rank score tag")
         try:
             score = float(fields[4])
         except ValueError:
             score = math.nan
         if not math.isfinite(score):
-            raise DataError(f"{path.name}, line {number}: score {fields[4]!r} is no finite number")
+            raise DataError(f"{where}: score {fields[4]!r} is no finite number")
         rows.append((fields[0], fields[2], score, number))
     found = pd.DataFrame(rows, columns=["qid", "docno", "score", "line"])
     twice = found.duplicated(["qid", "docno"])
@@ -276,3 +280,9 @@ def read_trec_run(path: Path) -> pd.DataFrame:
         row = found[twice].iloc[0]
         raise DataError(f"{path.name}, line {row['line']}: docno {row['docno']!r} stands twice for qid {row['qid']!r}")
     return found
+
+
+def _is_comment(line: str, fields: Sequence[str]) -> bool:
+    """Whether a line that begins with `#` is none of a hit, whose rank is a number."""
+    is_hit = len(fields) == 6 and fields[0] != "#" and fields[3].lstrip("-").isdecimal()
+    return line.startswith("#") and not is_hit
