@@ -12,7 +12,7 @@ import importlib
 _MODULES = [
     "skops.io", "hydra.main", "mlflow.sklearn", "mlflow.store.tracking.sqlalchemy_store",
     "matplotlib.backends.backend_agg", "langchain_ollama", "langchain_openai", "ir_measures", "pyterrier",
-    "pyterrier_pisa", "faiss", "numba", "sentence_transformers", "onnxruntime", "ragauge.commands.callbacks",
+    "scipy.sparse", "faiss", "numba", "sentence_transformers", "onnxruntime", "ragauge.commands.callbacks",
     "ragauge.compare", "ragauge.experiment.job", "ragauge.experiment.stages.pipeline",
     "ragauge.experiment.sweep.pooling", "processes",
 ]  # fmt: skip

@@ -121,9 +121,9 @@ def test_parts_of_ragauge_are_known_by_their_version_and_others_by_their_code() 
 
 
 def test_the_code_behind_every_target_counts_but_not_that_of_runtime_fields() -> None:
-    nested = {"_target_": "ragauge.x", "_args_": [{"k": {"_target_": "pyterrier_pisa.PisaIndex"}}]}
-    assert set(code_of(Holder(Plain(), nested))["code"]) == {"pyterrier_pisa", *CODE["code"]}
-    assert code_of(Plain(threads={"_target_": "pyterrier_pisa.PisaIndex"})) == CODE
+    nested = {"_target_": "ragauge.x", "_args_": [{"k": {"_target_": "bm25s.BM25"}}]}
+    assert set(code_of(Holder(Plain(), nested))["code"]) == {"bm25s", *CODE["code"]}
+    assert code_of(Plain(threads={"_target_": "bm25s.BM25"})) == CODE
 
 
 def test_a_client_of_a_chat_model_may_change_without_a_call_being_paid_again() -> None:

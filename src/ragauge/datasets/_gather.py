@@ -309,7 +309,7 @@ def _check_attribute(name: str, value: Attribute) -> None:
 
 
 def _check_identifier(what: str, value: str) -> None:
-    # A run file separates its columns by white space, and PISA cuts a docno there.
+    # A run file separates its columns by white space.
     if not value or value.split() != [value] or "\0" in value:
         raise BadRow(f"{what} {value!r} is empty or holds white space", what)
 

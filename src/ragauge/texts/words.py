@@ -1,8 +1,7 @@
 """The words of a text in any script, as searching sees them, and those that carry grammar instead of a subject.
 
-Three other lists have other purposes and stay apart. ragauge.texts.sentences has the words that open a sentence and the
-abbreviations, ragauge.retrieval.queries the small words inside names (van, of), and the BM25 engines their own English
-stop words.
+Two other lists have other purposes and stay apart. ragauge.texts.sentences has the words that open a sentence and the
+abbreviations, and ragauge.retrieval.queries the small words inside names (van, of).
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ MARKS = "".join(char for char in map(chr, range(0x591, 0x1800)) if unicodedata.c
 # A word that has spaces around it, or a character of a script without them.
 WORD = rf"(?=\w)[{WITHOUT_SPACES}][{MARKS}]*|(?:(?![{WITHOUT_SPACES}])\w[{MARKS}]*)+"
 _POSSESSIVE = re.compile(r"['’]s\b")
+_ASCII_WORD = re.compile("[0-9A-Za-z]+")
 _RUNS = re.compile(f"([{UNSPACED}]+)|((?:(?![{UNSPACED}])[^\\W_][{MARKS}]*)+)")
 
 
@@ -36,8 +36,15 @@ def words(text: str) -> list[str]:
 
     In scripts written without spaces each pair of neighbouring characters is one; a single one is itself.
     """
+    return cut_words(_POSSESSIVE.sub("", text.casefold()))
+
+
+def cut_words(text: str) -> list[str]:
+    """The words of a text in order as `words` has them, of a text whose case and possessives are folded already."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text)
     found: list[str] = []
-    for unspaced, spaced in _RUNS.findall(_POSSESSIVE.sub("", text.casefold())):
+    for unspaced, spaced in _RUNS.findall(text):
         if spaced or len(unspaced) == 1:
             found.append(spaced or unspaced)
         else:
@@ -64,6 +71,25 @@ _FURTHER_TEXT = """
     without would you your
 """
 FUNCTION_WORDS = GRAMMAR_WORDS | frozenset(_FURTHER_TEXT.split())
+
+# What questions and search queries hold besides: BM25 leaves these out of English queries, with FUNCTION_WORDS.
+# A change of this list changes what BM25 finds: raise BM25's version (retrieval/retrievers/bm25.py).
+_QUERIES_TEXT = """
+    above across actually afterwards again against almost along already although always amid among amongst another
+    anybody anyone anything anywhere around aside became become becomes becoming behind below beneath beside besides
+    beyond called cannot certain come comes could describe described describes describing despite different does doing
+    don didn doesn done during eight elsewhere enough especially etc even ever every everybody everyone everything
+    everywhere except few fewer find five four further gave generally get gets getting give given gives go goes got
+    hasn haven hence hers herself himself hadn however indeed instead isn just know known knows least less let likely
+    ll lot main mainly make makes making maybe mean means meant meanwhile mine mostly myself namely near nearly
+    necessary never nevertheless nine nobody none nothing nowhere off often onto others otherwise ought ours ourselves
+    particular particularly per perhaps please possibly probably provide provided provides quite rather re really
+    regarding related relatively said say says seem seemed seems seven several shouldn six someone something sometimes
+    somewhere still t tell ten thereby therefore three though throughout thus together too toward towards two typically
+    unless unlike use used uses using usually various ve versus very via vs want wasn well went weren whatever whenever
+    wherever whereas whichever whoever wouldn yet yours yourself s
+"""
+ENGLISH_STOP_WORDS = FUNCTION_WORDS | frozenset(_QUERIES_TEXT.split())
 
 # Of other languages: BM25 leaves these out of queries, and they tell Latin languages apart (ragauge.texts.languages).
 _FILE = Path(__file__).with_name("function_words.txt")

@@ -106,8 +106,8 @@ def test_the_logged_values_run_whatever_conf_says_today_and_what_differs_is_told
     root.write_text(root.read_text().replace("bootstrap: 1000", "bootstrap: 10"))
     cfg = again(run_id, uri, conf)
     assert cfg["retriever"] == {
-        "_target_": "ragauge.retrieval.retrievers.BM25", "top_k": 7, "k1": 0.9, "b": 0.4,
-        "stemmer": "porter2", "stopwords": "terrier", "engine": "pisa", "threads": 1,
+        "_target_": "ragauge.retrieval.retrievers.BM25", "top_k": 7, "formula": "lucene", "k1": 0.9,
+        "b": 0.4, "stemmer": "snowball", "stopwords": "language", "threads": 1,
         "language": "${oc.select:language,english}",  # the root key of the run
     }  # fmt: skip
     assert (cfg["n_tokens"], cfg["bootstrap"], cfg["gate"]) == (300, 1000, {"ir_score": 0.1})

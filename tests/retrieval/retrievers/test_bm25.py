@@ -1,8 +1,7 @@
-import logging
-import os
-import sys
+from math import log
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +10,7 @@ from hypothesis import strategies as st
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.retrieval.retrievers import BM25, _pisa
+from ragauge.retrieval.retrievers import BM25, _postings
 
 TEXTS = {
     "paris%p0": "Paris is the capital of France.",
@@ -120,14 +119,6 @@ def test_ties_across_the_cut_keep_the_first_docnos(tmp_path):
     assert run["docno"].tolist() == ["d000", "d001", "d002"]
 
 
-def test_threads_change_nothing(tmp_path):
-    texts = {f"d{i}": f"word{i % 7} word{i % 5} word{i % 3} filler" for i in range(300)}
-    queries = [f"word{i % 9} word{i % 4}" for i in range(100)]
-    one = search(tmp_path / "1", texts, queries, BM25(threads=1))
-    three = search(tmp_path / "3", texts, queries, BM25(threads=3))
-    pd.testing.assert_frame_equal(one, three)
-
-
 @pytest.mark.parametrize("texts", [{}, {"a": ""}, {"a": "", "b": "?!"}], ids=["none", "empty", "no words"])
 def test_nothing_to_index(tmp_path, texts):
     assert len(search(tmp_path, texts, ["anything"])) == 0
@@ -148,29 +139,12 @@ def test_searching_writes_nothing(tmp_path):
 def test_an_index_of_other_chunks(tmp_path):
     chunks = chunks_of(TEXTS)
     BM25().build_index(chunks, tmp_path, None)
-    with pytest.raises(DataError, match="no PISA index of these 3 chunks"):
+    with pytest.raises(DataError, match="holds no BM25 index of these 3 chunks"):
         BM25().transformer(chunks.head(3), tmp_path, None)
 
 
-def test_engine_output_goes_to_the_debug_log(tmp_path, capfd, caplog):
-    with caplog.at_level(logging.DEBUG, "ragauge.retrieval.retrievers._pisa"):
-        search(tmp_path, TEXTS, ["capital"])
-    assert capfd.readouterr() == ("", "")
-    assert "Number of documents: 8" in caplog.text
-
-
-def test_what_is_not_printed_yet_is_no_output_of_the_engine(capfd, monkeypatch):
-    with open(1, "w", closefd=False) as buffered:
-        monkeypatch.setattr(sys, "stdout", buffered)
-        print("before", end=" ")
-        with _pisa._quiet():
-            os.write(1, b"of the engine ")
-        print("after", end="", flush=True)
-    assert capfd.readouterr().out == "before after"
-
-
-@pytest.mark.parametrize("stemmer", ["porter2", "krovetz", "none"])
-@pytest.mark.parametrize("stopwords", ["terrier", "lucene", "none"])
+@pytest.mark.parametrize("stemmer", ["snowball", "none"])
+@pytest.mark.parametrize("stopwords", ["language", "none"])
 def test_analysis_is_the_same_on_both_sides(tmp_path, stemmer, stopwords):
     texts = {"a": "Running nations, Москва café", "b": "a standing house", "c": "other", "d": "more"}
     queries = ["running", "NATIONS", "москва", "CAFÉ"]
@@ -188,9 +162,9 @@ def test_analysis_is_the_same_on_both_sides(tmp_path, stemmer, stopwords):
         ("b", 1.1),
         ("k1", "much"),
         ("b", float("nan")),
-        ("stemmer", "snowball"),
-        ("stopwords", "all"),
-        ("engine", "lucene"),
+        ("stemmer", "porter2"),
+        ("stopwords", "terrier"),
+        ("formula", "okapi"),
         ("threads", 0),
     ],
 )
@@ -199,20 +173,60 @@ def test_values_that_cannot_be(field, value):
         BM25(**{field: value})
 
 
-def test_terrier_has_fewer_choices():
-    with pytest.raises(ConfigError, match=r"retriever\.stopwords='lucene': allowed are terrier, none"):
-        BM25(engine="terrier", stopwords="lucene")
-
-
-def test_terrier_says_what_it_needs(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTERRIER_HOME", str(tmp_path))
-    with pytest.raises(ConfigError, match=r"terrier-assemblies.*terrier-python-helper.*engine=pisa") as error:
-        search(tmp_path / "index", TEXTS, ["capital"], BM25(engine="terrier"))
-    assert str(tmp_path) in str(error.value)
-
-
 def test_identity():
     assert identity(BM25(threads=4)) == identity(BM25())
-    assert identity(BM25(k1=1.2)) != identity(BM25())
-    assert BM25(top_k=5, stopwords="none").index_identity() == BM25().index_identity()
-    assert BM25(k1=1.2).index_identity() != BM25().index_identity()
+    for fields in ({"k1": 1.2}, {"formula": "atire"}, {"stopwords": "none"}):
+        assert identity(BM25(**fields)) != identity(BM25())
+        assert BM25(**fields).index_identity() == BM25().index_identity()
+    assert BM25(stemmer="none").index_identity() != BM25().index_identity()
+
+
+@pytest.mark.parametrize(
+    ("formula", "scores"),
+    [
+        # Lengths 3, 2, 1, mean 2: norms 0.5 + 0.5 * 3 / 2 = 1.25, and 1. Two of three chunks hold apple.
+        ("lucene", {"a": log(1 + 1.5 / 2.5) * 2 / 3.25, "b": log(1 + 1.5 / 2.5) * 1 / 2}),
+        ("atire", {"a": 2 * log(3 / 2) * 2 / 3.25, "b": 2 * log(3 / 2) * 1 / 2}),
+        ("robertson", {}),  # apple is in more than half of the chunks
+    ],
+)
+def test_by_hand(tmp_path, formula, scores):
+    texts = {"a": "apple apple pie", "b": "apple pear", "c": "plum"}
+    run = search(tmp_path / "one", texts, ["apple"], BM25(k1=1, b=0.5, formula=formula))
+    assert dict(zip(run["docno"], run["score"], strict=True)) == pytest.approx(scores, rel=1e-12)
+    twice = search(tmp_path / "two", texts, ["apples, Apple!"], BM25(k1=1, b=0.5, formula=formula))
+    assert twice["score"].tolist() == [2 * score for score in run["score"]]
+
+
+def test_chunks_of_equal_words_have_equal_scores(tmp_path):
+    """Wherever they stand, and whatever other queries are searched with them."""
+    words = [f"word{chr(97 + i)}" for i in range(20)]
+    rng = np.random.default_rng(3)
+    bags = [rng.choice(words, 8) for _ in range(50)]
+    texts = {f"{copy}-{i}": " ".join(rng.permutation(bag)) for copy in "ba" for i, bag in enumerate(bags)}
+    queries = [" ".join(rng.choice(words, 6)) for _ in range(20)]
+    run = search(tmp_path, texts, queries, BM25(top_k=100))
+    of_bag = run.assign(bag=run["docno"].str.partition("-")[2]).groupby(["qid", "bag"])["score"]
+    assert set(of_bag.nunique()) == {1}
+    assert set(of_bag.size()) == {2}
+    alone = search(tmp_path / "alone", texts, queries[:1], BM25(top_k=100))
+    pd.testing.assert_frame_equal(run[run["qid"] == "q 0"], alone)
+
+
+def test_blocks_and_processes_change_nothing(tmp_path, monkeypatch):
+    texts = {f"d{i:02}": f"word{i % 7} word{i % 5} word{i % 3} filler " * (1 + i % 4) for i in range(90)}
+    queries = ["word1 word4", "filler", "word6"]
+    one = search(tmp_path / "one", texts, queries)
+    monkeypatch.setattr(_postings, "_TEXTS_AT_ONCE", 20)
+    monkeypatch.setattr(_postings, "_POSTINGS_AT_ONCE", 30)
+    for threads in (1, 2):
+        pd.testing.assert_frame_equal(one, search(tmp_path / str(threads), texts, queries, BM25(threads=threads)))
+    assert {file.name for file in (tmp_path / "2").iterdir()} == {file.name for file in (tmp_path / "one").iterdir()}
+    for file in (tmp_path / "one").iterdir():
+        assert file.read_bytes() == (tmp_path / "2" / file.name).read_bytes()
+
+
+def test_a_count_beyond_a_byte(tmp_path):
+    run = search(tmp_path, {"a": "apple " * 300, "b": "apple pie"}, ["apple"], BM25(b=0))
+    of = dict(zip(run["docno"], run["score"], strict=True))
+    assert of["a"] / of["b"] == pytest.approx((300 / 300.9) / (1 / 1.9))

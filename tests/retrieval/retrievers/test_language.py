@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.retrieval.retrievers import BM25
-from ragauge.retrieval.retrievers._analysis import LANGUAGES, Analysis, fold
+from ragauge.texts.terms import LANGUAGES, Analysis, fold
 from ragauge.texts.words import STOP_WORDS
 
 
@@ -28,17 +28,25 @@ def ranking(folder: Path, texts: dict[str, str], query: str, **fields: object) -
     return found
 
 
-def test_english_is_what_it_was() -> None:
+def test_an_index_is_known_by_its_language_and_its_stemmer() -> None:
     assert "language" not in identity(BM25())
-    assert BM25().index_identity() == {
-        "index": "bm25", "version": 1, "engine": "pisa", "stemmer": "porter2", "k1": 0.9, "b": 0.4,
-    }  # fmt: skip
+    snowball = version("PyStemmer")
+    assert BM25().index_identity() == {"index": "bm25", "version": 2, "language": "english", "snowball": snowball}
     assert identity(BM25(language="german"))["language"] == "german"
     assert BM25(language="german").index_identity()["language"] == "german"
-    assert Analysis("german").identity()["snowball"] == version("snowballstemmer")
-    assert Analysis("chinese").identity()["snowball"] is None
-    for text in ("Running café 北京 l'homme", "The Ones"):
-        assert Analysis().query(text) == Analysis().document(text) == fold(text)
+    assert Analysis("chinese").identity["snowball"] is None
+    assert Analysis(stems=False).identity["snowball"] is None
+
+
+def test_english_words() -> None:
+    english = Analysis()
+    assert english.of_text("The runners' résumés, Anna's CAFÉ: don’t!") == [
+        "the", "runner", "resum", "anna", "cafe", "don", "t",
+    ]  # fmt: skip
+    assert english.of_query("The runners' résumés, Anna's CAFÉ: don’t!") == ["runner", "resum", "anna", "cafe"]
+    assert english.of_text("HIV-1, x², ｆｕｌｌ, Москва 北京大 a_b") == [
+        "hiv", "1", "x2", "full", "москва", "北京", "京大", "a", "b",
+    ]  # fmt: skip
 
 
 # A question whose words are inflected otherwise in the text that answers it, and another text of its words'
@@ -95,10 +103,10 @@ def test_every_language_has_a_stemmer_and_words_that_are_written_as_texts_are() 
         of_it = Analysis(language, stems=False)
         for word in words:
             # In capitals and with a typographer's apostrophe behind it, too.
-            assert of_it.query(word).strip() == ""
+            assert of_it.of_query(word) == []
             capitals = word.replace("i", "İ").upper() if language == "turkish" else word.upper()
-            assert of_it.query(f"{capitals}’").strip() == ""
-            assert of_it.document(word).strip() != ""
+            assert of_it.of_query(f"{capitals}’") == []
+            assert of_it.of_text(word) != []
 
 
 @pytest.mark.parametrize(
@@ -117,23 +125,23 @@ def test_every_language_has_a_stemmer_and_words_that_are_written_as_texts_are() 
 )
 def test_the_same_word(language: str, one: str, other: str) -> None:
     of_it = Analysis(language)
-    assert of_it.query(one).split() == of_it.document(other).split()[-1:]
+    assert of_it.of_query(one) == of_it.of_text(other)[-1:]
 
 
 def test_what_is_not_a_word_of_the_language_stays() -> None:
     german = Analysis("german")
-    assert german.document("H₂O, 北京大学 und 3,14!") == fold("h2o, 北京大学 und 3,14!")
+    assert german.of_text("H₂O, 北京大学 und 3,14!") == ["h2o", "北京", "京大", "大学", "und", "3", "14"]
 
 
 @given(st.text())
-def test_any_text_becomes_printable_ascii(text: str) -> None:
-    for language in ("german", "russian", "chinese"):
-        for made in (Analysis(language).document(text), Analysis(language).query(text)):
-            assert made.isascii()
-            assert made == "" or made.isprintable()
+def test_any_text_has_terms_without_spaces_or_capitals(text: str) -> None:
+    for language in ("english", "german", "russian", "chinese", "turkish"):
+        for terms in (Analysis(language).of_text(text), Analysis(language).of_query(text)):
+            assert all(term.split() in ([term], []) for term in terms)
+            assert terms == [fold(term) for term in terms]
 
 
-def test_the_engine_neither_stems_nor_stops_again(tmp_path: Path) -> None:
+def test_the_stop_words_are_those_of_the_language(tmp_path: Path) -> None:
     # "not" is an English stop word.
     assert ranking(tmp_path / "de", {"d": "Die Not war groß."}, "Not", language="german") == ["d"]
     assert ranking(tmp_path / "en", {"d": "Die Not war groß."}, "Not") == []
@@ -146,16 +154,8 @@ def test_the_engine_neither_stems_nor_stops_again(tmp_path: Path) -> None:
             {"language": "klingon"},
             f"retriever.language='klingon': allowed are {', '.join(sorted(LANGUAGES))} or a code such as de",
         ),
-        (
-            {"language": "german", "stemmer": "krovetz"},
-            "retriever.stemmer='krovetz': allowed are porter2, none with language=german "
-            "(porter2: those of the language)",
-        ),
-        (
-            {"language": "french", "stopwords": "lucene"},
-            "retriever.stopwords='lucene': allowed are terrier, none with language=french "
-            "(terrier: those of the language)",
-        ),
+        ({"stemmer": "krovetz"}, "retriever.stemmer='krovetz': allowed are snowball, none"),
+        ({"stopwords": "lucene"}, "retriever.stopwords='lucene': allowed are language, none"),
     ],
 )
 def test_values_that_are_not_allowed(fields: dict[str, str], says: str) -> None:
@@ -180,8 +180,9 @@ def test_a_code_is_another_name_of_its_language() -> None:
 
 
 def test_vowel_signs_are_part_of_their_word() -> None:
-    assert Analysis("hindi", stems=False).query("हिन्दी की किताबें").split() == fold("हिन्दी किताबें").split()
-    assert len(Analysis("hindi").document("हिन्दी किताबें").split()) == 2
+    assert Analysis("hindi", stems=False).of_query("हिन्दी की किताबें") == ["हिन्दी", "किताबें"]
+    # A joiner inside a word separates nothing.
+    assert Analysis("persian").of_text("می\u200cخواهم") == Analysis("persian").of_text("میخواهم")
 
 
 # --- what works for Chinese and its neighbours, and what does not -------------------------------------------

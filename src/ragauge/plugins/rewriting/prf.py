@@ -29,7 +29,7 @@ class PRF:
     """
 
     component: ClassVar[str] = "prf"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kind: ClassVar[str] = "feedback"
     uses: ClassVar[frozenset[str]] = frozenset()
     feedback: ClassVar[bool] = True
@@ -88,8 +88,8 @@ class PRF:
                 if has_words(texts[docno])
             ),
         ]
-        # A text's weight is that of each of its words.
-        own = len(set(_content(question))) or 1
+        # A text's weight is that of each of its words, as often as they stand there.
+        own = len(_content(question)) or 1
         model = relevance_model([seen[docno] for docno in docnos], hits["score"].tolist(), self.fb_terms)
         lexical = [
             {**asked, "weight": self.original_weight / own if model else 1.0},
