@@ -74,7 +74,7 @@ class Analysis:
     def identity(self) -> dict[str, Any]:
         """What of it decides the terms of a text: language, and the stemmers' version where it stems."""
         stemmed = self.stems and self.language in (*_STEMMED, "english", AUTO)
-        return {"language": self.language, "snowball": version("PyStemmer") if stemmed else None}
+        return {"language": self.language, "snowball": version("snowballstemmer") if stemmed else None}
 
     @property
     def _stop_words(self) -> frozenset[str]:
@@ -101,9 +101,9 @@ class Analysis:
         """The term of each word."""
         stemmed = list(words)
         if self.stems and self.language in (*_STEMMED, "english"):
-            import Stemmer
+            import snowballstemmer  # by PyStemmer where that is installed: the same stems, 14 times as fast
 
-            stemmed = Stemmer.Stemmer(self.language).stemWords(stemmed)
+            stemmed = snowballstemmer.stemmer(self.language).stemWords(stemmed)
         return stemmed if self.language not in STOP_WORDS else [fold(word) for word in stemmed]
 
     def of_text(self, text: str) -> list[str]:

