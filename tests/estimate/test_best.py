@@ -9,7 +9,7 @@ import pytest
 from outcome_inputs import outcomes
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.estimate import leaderboard
+from ragauge.estimate import compare_pairs, leaderboard
 from ragauge.estimate.best import best_sets, best_systems, top_optimism
 from simulations.best import draw, holm_marks
 
@@ -150,3 +150,28 @@ def test_bad_input_is_told_in_one_line():
         best_systems(pd.DataFrame({"a": [0.1, np.inf], "b": [0.2, 0.3]}))
     with pytest.raises(DataError, match="weights of 2 topics: allowed are as many"):
         best_systems(pd.DataFrame({"a": [0.1, 0.2], "b": [0.2, 0.3]}), weights=np.array([1.0, -1.0]))
+
+
+def test_missing_verdicts_count_against_a_system_and_one_that_lacks_most_is_not_compared():
+    n = 60
+    labels = {"few": [5] * 20 + [None] * 40, "some": [5] * 45 + [None] * 15, "all": [5] * 54 + [4] * 6}
+    frame = pd.concat(
+        [
+            pd.DataFrame({"qid": [f"q{i}" for i in range(n)], "system": name, "ir_score": 0.5, "retriever": name})
+            .assign(label=pd.array(values, dtype="Int8"))
+            for name, values in labels.items()
+        ],
+        ignore_index=True,
+    )  # fmt: skip
+    found = best_sets(frame, "system")
+    # 6 hallucinations of `all` against up to 15 of `some`; 20 of 60 verdicts are less than half.
+    assert found.marks("hallucination") == {"all": True, "some": False}
+    assert found.marks("correct") == {"all": True, "some": False}
+    board = leaderboard(frame, "system").set_index("system")
+    assert board.loc["few", "hallucination_in_best_set"] is pd.NA
+    assert board.loc["few", ["hallucination_share", "judge_share_missing"]].tolist() == pytest.approx([0, 2 / 3])
+    pairs = compare_pairs(frame, "system").set_index(["a", "b", "measure"])
+    assert pairs.loc[("all", "few", "hallucination"), ["difference", "p", "p_holm"]].isna().all()
+    assert pairs.loc[("all", "some", "hallucination"), "difference"] == pytest.approx(0.1)
+    alone = best_sets(frame[frame["system"] == "few"], "system")
+    assert alone.marks("hallucination") == {}

@@ -12,7 +12,7 @@ from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.board import leaderboard
 from ragauge.estimate.intervals import wilson_interval
 from ragauge.estimate.pairs import compare_pairs
-from ragauge.estimate.sampled_means import _within_0_and_1, answered, predicted, sampled_difference, sampled_mean
+from ragauge.estimate.sampled_means import answered, limits_within_0_and_1, predicted, sampled_difference, sampled_mean
 
 F1 = AnswerMeasureInfo("f1", "F1", unit="ratio")
 
@@ -47,7 +47,7 @@ def test_without_a_score_that_says_anything_the_mean_is_that_of_the_answered() -
 
 def test_limits_within_0_and_1_count_a_quarter_of_a_topic_at_either_end() -> None:
     wider = 0.0025 + 0.25 * (0.5**2 + 0.5**2) / 100**2
-    found = _within_0_and_1(0.5, 0.0025, 100, -float(ndtri(0.025)), 0.95)
+    found = limits_within_0_and_1(0.5, 0.0025, 100, -float(ndtri(0.025)), 0.95)
     assert found == pytest.approx(wilson_interval(0.5, 0.25 / wider))
 
 

@@ -44,4 +44,4 @@ def test_a_system_without_verdicts_has_dashes_beside_judged_ones() -> None:
     assert "100%" in judged
     assert "nan" not in text
     assert unjudged.split()[0] == "sim"
-    assert unjudged.split()[3:] == ["–", "–", "–"]
+    assert unjudged.split()[3:] == ["–", "–", "–", "100%"]

@@ -89,3 +89,18 @@ def test_where_nothing_was_measured_there_is_no_empty_table() -> None:
     bare = outcomes().assign(ir_score=np.nan, label=pd.array([None] * 60, dtype="Int8"))
     shown = leaderboard_text(leaderboard(bare, "system"), 100, False)
     assert shown == ("\nNo leaderboard of bm25, sim: no IR score, no verdict, no measure of answers; 30 topics")
+
+
+def test_a_missing_share_of_verdicts_has_a_column_and_what_is_mostly_missing_no_star() -> None:
+    frame = outcomes()
+    sim = frame.index[frame["system"] == "sim"]
+    frame.loc[sim[5:], "label"] = pd.NA
+    _, _, header, *rows = leaderboard_text(leaderboard(frame, "system"), 100, True).splitlines()
+    assert header.split() == ["system", "IR", "score", "right", "lack", "hallucination", "no", "verdict"]
+    assert max(map(len, [header, *rows])) <= WIDTH + 12
+    (row,) = [row for row in rows if row.startswith("sim")]
+    assert row.endswith("83%")
+    assert "*" not in row.partition("%")[2]
+    (row,) = [row for row in rows if row.startswith("bm25")]
+    assert row.endswith("0%")
+    assert "%*" in row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ def test_causes_by_slice_begin_with_the_cause_of_the_most_topics() -> None:
 
 
 def test_cards_name_the_most_right_answers_and_the_fewest_hallucinations() -> None:
-    frame = pd.DataFrame({"system": ["a", "b", "c"]})
+    frame = pd.DataFrame({"system": ["a", "b", "c"], "judge_share_missing": 0.0})
     for number, name in enumerate(("ir_score", "correct_share", "hallucination_share")):
         frame[name] = np.roll([0.2, 0.5, 0.7], number)
         frame[f"{name}_lo"], frame[f"{name}_hi"] = frame[name] - 0.1, frame[name] + 0.1
@@ -102,6 +103,10 @@ def test_cards_name_the_most_right_answers_and_the_fewest_hallucinations() -> No
         "Most right answers at N = 100": "a",
         "Fewest hallucinations at N = 100": "c",
     }
+    # c lacks most of its verdicts, so that its share is no share; a's .5 may be .6.
+    lacking = replace(board, frame=frame.assign(judge_share_missing=[0.1, 0.0, 0.8]))
+    below = {card.title: card.below for card in _cards(jobs({}), lacking)}
+    assert below["Fewest hallucinations at N = 100"] == "a, 40.0 % to 60.0 %, 10% without a verdict"
 
 
 def test_of_many_slices_the_largest_are_shown_in_their_order() -> None:

@@ -64,7 +64,9 @@ def test_a_job_s_line_has_what_it_measured() -> None:
     values = {"ir_score": 0.5, "seconds_total": 3.04}
     assert job_line("bm25", values) == f"{'bm25':<32} IR score 0.500  3.0 s"
     judged = {"judge_share_missing": 0.5, "correct_share": 0.25, "judge_share_1": 0.5, "hallucination_share": 0.125}
-    assert job_line("a", values | judged).split("  ")[-4:] == ["right 25%", "lack 50%", "hallucination 12%", "3.0 s"]
+    *_, lack, hallucination, missing, seconds = job_line("a", values | judged).split("  ")
+    assert (lack, hallucination, missing, seconds) == ("lack 50%", "hallucination 12%", "no verdict 50%", "3.0 s")
+    assert "no verdict" not in job_line("a", values | judged | {"judge_share_missing": 0.0})
     assert "right" not in job_line("a", values | judged | {"judge_share_missing": 1.0})
     predicted = {"predicted_correct_share": 0.5, "predicted_hallucination_share": 0.25}
     assert "predicted right 50%, hallucination 25%" in job_line("a", values | predicted)

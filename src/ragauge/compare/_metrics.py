@@ -25,6 +25,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Compared
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.metric_names import LEAST_JUDGED, MISSING, OF_VERDICTS
 from ragauge.measures.rankings import CLASSIC_NAMES, CLASSICS, metric_of
 
 ALPHA = 0.05
@@ -90,6 +91,8 @@ def choose_metrics(runs: Compared, asked: str | None = None, everything: bool = 
     if unknown:
         names = ", ".join(c for c in known if not c.endswith(("_lo", "_hi")))
         raise ConfigError(f"--metrics: no run has {unknown[0]!r}; there are {names}")
+    if MISSING in known and values[MISSING].gt(0).any() and {*chosen} & {*OF_VERDICTS}:
+        chosen = list(dict.fromkeys([*chosen, MISSING]))
     return chosen
 
 
@@ -161,11 +164,15 @@ def _column(
     kind: Kind = "whole" if is_whole else "usd" if name.endswith("cost_usd") else "score"
     best = pd.Series(False, index=table.index)
     if name in _HIGHER | _LOWER or name in answers:
-        by_budget = values.groupby(table["n_tokens"] if runs.several_budgets else pd.Series(0, index=table.index))
         is_lower = name in _LOWER or (name in answers and answers[name].direction == "lower")
+        ranked = values
+        if name in OF_VERDICTS:  # what has no verdict counts against a run, and mostly unknown shares are not compared
+            missing = table.get(MISSING, pd.Series(0.0, index=table.index)).fillna(0.0)
+            ranked = (values + missing if is_lower else values).where(missing <= 1 - LEAST_JUDGED)
+        by_budget = ranked.groupby(table["n_tokens"] if runs.several_budgets else pd.Series(0, index=table.index))
         # Where all are equal, none is best.
         top = by_budget.transform("min" if is_lower else "max")
-        best = values.eq(top) & (by_budget.transform("min") < by_budget.transform("max"))
+        best = ranked.eq(top) & (by_budget.transform("min") < by_budget.transform("max"))
     nan = pd.Series(float("nan"), index=table.index)
     lows, highs = (table.get(f"{name}_{end}", nan) for end in ("lo", "hi"))
     differs = [p.get((run_id, _TESTED.get(name, name)), 1.0) < ALPHA for run_id in table["run_id"]]

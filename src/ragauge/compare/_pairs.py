@@ -18,7 +18,7 @@ from ragauge.estimate import compare_pairs
 from ragauge.estimate.clusters import clustered_text, clusterings
 from ragauge.estimate.human import human_pairs
 from ragauge.estimate.intervals import LEVEL
-from ragauge.estimate.outcomes import CLUSTER
+from ragauge.estimate.outcomes import CLUSTER, compared_by_class
 from ragauge.estimate.pairs import holm
 
 HEADLINE = "headline"  # the section of IR score, right answers and hallucinations
@@ -59,9 +59,11 @@ def pair_frame(
 def known_pairs(
     outcomes: pd.DataFrame, seed: int, answers: Sequence[AnswerMeasureInfo], level: float = LEVEL
 ) -> pd.DataFrame:
-    """`compare_pairs` of the runs, without the pairs by verdicts of a run that has none: it would look never right."""
+    """`compare_pairs` of the runs, without the pairs by verdicts of a run that lacks most of them: it would look never
+    right (`compared_by_class`).
+    """
     every = compare_pairs(outcomes, "run_id", seed, level, answers)
-    judged = outcomes.loc[outcomes["label"].notna(), "run_id"].unique()
+    judged = list(compared_by_class(outcomes, "run_id"))
     of_verdicts = every["measure"].isin(["correct", "hallucination", "truthfulness"])
     return every[~of_verdicts | (every["a"].isin(judged) & every["b"].isin(judged))]
 

@@ -25,6 +25,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Compared
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.metric_names import MISSING
 from ragauge.estimate.pairs import corrected
 from ragauge.estimate.slices import (
     ABOUT_SHRUNK,
@@ -38,7 +39,7 @@ from ragauge.estimate.slicing import PREFIX, slicings
 
 _MEASURES = {  # of a slice: its name, and that of the difference
     "ir_score": ("IR score", "ir_score"), "correct_share": ("right", "correct"),
-    "hallucination_share": ("hallucination", "hallucination"),
+    "hallucination_share": ("hallucination", "hallucination"), MISSING: ("no verdict", ""),
 }  # fmt: skip
 
 
@@ -104,6 +105,8 @@ def _grid(found: SliceTables, runs: Compared) -> Grid:
     """Topics of every slice and run, each measure with its interval, and its difference from the baseline."""
     shown = {info.name: (column_label(info), info.name) for info in chosen_measures(runs.answer_measures)}
     measures = {m: named for m, named in (_MEASURES | shown).items() if (found.estimates["measure"] == m).any()}
+    if not found.some_missing:
+        measures.pop(MISSING, None)
     values = {
         (row["slicing"], row["slice"], row["run_id"], row["measure"]): row for row in found.estimates.to_dict("records")
     }

@@ -27,6 +27,10 @@ OF_VERDICTS = (
     "correct_share", "hallucination_share", "rejection_share", *(f"judge_share_{c}" for c in range(1, 6)),
 )  # fmt: skip
 
+MISSING = "judge_share_missing"  # the share of answers to judge that have no verdict
+# The least share of verdicts with which right answers and hallucinations of a system are compared.
+LEAST_JUDGED = 0.5
+
 
 @dataclass(frozen=True)
 class Metric:

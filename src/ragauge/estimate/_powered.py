@@ -198,8 +198,8 @@ def weighted_means(
     """`powered_means` for the population, of a sample of fixed size drawn with unequal `probability` [topics].
 
     The estimate is the mean of `_weighted_parts`, the classical one that of the judged values by 1 / probability.
-    Where all judged values agree, the errors have the classical weights, which add up to 1: their sum by 1 / probability
-    would be off by as much as these sum to another number than that of the topics.
+    Where all judged values agree, the errors have the classical weights, which add up to 1. Their sum by
+    1 / probability would be off as far as these add up to another number than that of the topics.
     """
     n_topics, n = len(judged), int(judged.sum())
     parts, lam = _weighted_parts(values, predicted, judged, probability, together)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.estimate.outcomes import asked, by_cluster, clusters_by_topic, weights_of
+from ragauge.estimate.outcomes import asked, by_cluster, clusters_by_topic, compared_by_class, weights_of
 from ragauge.estimate.pairs import OF_CLASSES, topic_tables
 from ragauge.estimate.signs import FLIPS, all_flipped, flipped_sums, tail_p
 
@@ -66,21 +66,27 @@ def best_sets(
     """The confidence sets of the best groups by IR score, right answers, hallucinations and answer measures.
 
     `frame` has one row per topic and group (one n_tokens). The lowest is the best for hallucinations, and for answer
-    measures whose direction is lower. Groups without any label have no class measures. Where a sample of the topics was
-    judged, those of classes are about the judged topics, weighted by stratum.
+    measures whose direction is lower. A missing verdict counts against the group in both measures of classes: as not
+    right, and as a hallucination. Groups with verdicts on less than half of their answers (`compared_by_class`) have
+    neither. Where a sample of the topics was judged, those of classes are about the judged topics, weighted by stratum.
     """
     if frame.empty:
         raise DataError("outcomes: no rows, so there is no best system")
     if not 0 < alpha < 1:
         raise ConfigError(f"alpha {alpha}: allowed is a number between 0 and 1, both excluded")
     lowest = {"hallucination", *(info.name for info in answers if info.direction == "lower")}
-    labelled = frame.loc[frame["label"].notna(), group].unique()
+    compared, unknown = compared_by_class(frame, group), frame["label"].isna()
+    missing = frame.assign(missing=unknown).pivot(index="qid", columns=group, values="missing").eq(True)
     parts, optimism = [], {}
     for measure, values in topic_tables(frame, group, answers).items():
         of_class = measure in OF_CLASSES
         if of_class:
-            values = values.loc[:, values.columns.isin(labelled)]
+            values = values.loc[:, values.columns.isin(compared)]
+        if measure == "hallucination":
+            values = values.mask(missing.reindex_like(values) & values.notna(), 1.0)
         values = values.dropna(axis="index", how="all").dropna(axis="columns", how="all")
+        if values.empty:  # of classes, where no group has verdicts enough
+            continue
         weights = topic_weights_of(frame, values.index).to_numpy() if of_class else None
         how = (measure in lowest, weights, seed, clusters_by_topic(frame, values.index))
         found = best_systems(values, *how).rename_axis(group).reset_index()

@@ -12,7 +12,7 @@ clusters are then resampled, flipped and put into folds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ import pandas as pd
 from ragauge.contract.answer_measures import NO_REFERENCE, NOT_SAMPLED
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
+from ragauge.contract.metric_names import LEAST_JUDGED
 
 CLASSES = np.array(list(JUDGE_CLASSES))
 LACK, RIGHT = 1, 5
@@ -137,6 +138,15 @@ def weights_of(frame: pd.DataFrame) -> np.ndarray:
     a column `weight`.
     """
     return frame["weight"].to_numpy(dtype=float) if "weight" in frame else np.ones(len(frame))
+
+
+def compared_by_class(frame: pd.DataFrame, group: str) -> set[Hashable]:
+    """The groups whose right answers and hallucinations can be compared: at least half of their answers to judge have a
+    verdict. Of the others most is unknown.
+    """
+    rows = asked(with_classes(frame))
+    known = rows["label"].notna().groupby(rows[group]).mean()
+    return set(known.index[known >= LEAST_JUDGED])
 
 
 def labels_of(frame: pd.DataFrame) -> np.ndarray:

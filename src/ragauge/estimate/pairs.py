@@ -19,6 +19,7 @@ from ragauge.estimate.outcomes import (
     by_cluster,
     check_outcomes,
     clusters_by_topic,
+    compared_by_class,
     labels_of,
     of_these_topics,
     with_classes,
@@ -58,11 +59,16 @@ def compare_pairs(
     `correct` and `hallucination` over all topics that both have. n counts the judged ones, and numbers are NaN where
     they are too few. With several of the judge's prompts the values are means over them, tested by signs. Prompts that
     are a sample widen intervals and raise p (ragauge.estimate.prompts). `correct` and `hallucination` are left out
-    where no row has a label. Columns of the answer measures `answers` are compared as the IR score is, on the topics
+    where no row has a label, and NaN for a pair of which one group has verdicts on less than half of its answers
+    (`compared_by_class`). Columns of the answer measures `answers` are compared as the IR score is, on the topics
     where both have a value; where `llm.sample` left topics out, by `sampled_difference`. p is NaN for a pair without a
     common topic.
     """
     tables = topic_tables(frame, group, answers)
+    compared = compared_by_class(frame, group)
+    for measure in (m for m in OF_CLASSES if m in tables):
+        unknown = tables[measure].columns.difference([*compared])
+        tables[measure] = tables[measure].assign(**dict.fromkeys(unknown, np.nan))
     sampled = _Sampled.of(frame, group)
     names = {info.name for info in answers} if "answer_status" in frame else set()
     by_group = dict(list(frame.groupby(group))) if names else {}
@@ -81,7 +87,8 @@ def compare_pairs(
             p = tested[measure] if by_signs else mcnemar_p(values)
             estimates = paired_shares(values, level, clusters)
             for number, (a, b) in enumerate(couples):
-                found = sampled.compared(a, b, measure, table, level) if sampled is not None else None
+                known = sampled is not None and {a, b} <= compared
+                found = sampled.compared(a, b, measure, table, level) if sampled is not None and known else None
                 if found is not None:
                     estimates[number], p[number] = found
             if by_prompt:

@@ -17,6 +17,7 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.metric_names import MISSING
 from ragauge.estimate.board import measured_mean, rejection, share_estimates
 from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean, effective_topics, units_among, wilson_interval
 from ragauge.estimate.outcomes import asked, clusters_of, labels_of, scored, share_columns, with_classes
@@ -44,6 +45,11 @@ class SliceTables:
     estimates: pd.DataFrame
     averages: pd.DataFrame
     differences: pd.DataFrame | None = None
+
+    @property
+    def some_missing(self) -> bool:
+        """Whether verdicts are missing in any slice."""
+        return bool(self.estimates.loc[self.estimates["measure"] == MISSING, "value"].gt(0).any())
 
 
 def slice_estimates(

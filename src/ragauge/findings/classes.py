@@ -4,6 +4,7 @@ sample."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -83,7 +84,11 @@ class Classes(Finding):
 
 
 def _right(metrics: Any) -> Num | None:
-    return None if metrics["judge_share_missing"] >= 1 else number(metrics, "correct_share", "share")
+    missing = metrics["judge_share_missing"]
+    if missing >= 1:
+        return None
+    lacks = f"{missing:.0%} without a verdict" if missing > 0 else ""
+    return replace(number(metrics, "correct_share", "share"), note=lacks)
 
 
 def _by_wording(moved: Mapping[str, Mapping[str, float]], are: str) -> Fold:

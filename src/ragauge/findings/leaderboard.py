@@ -28,6 +28,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.metric_names import LEAST_JUDGED
 from ragauge.estimate import compare_pairs, leaderboard
 from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.best import BestSystems, best_sets
@@ -135,7 +136,7 @@ class Leaderboard(Finding):
             Text(
                 f"marks the systems that may be the best at N = {jobs.n_tokens} tokens, over {whole(topics)} "
                 f"topics. With 95 % confidence the truly best system is among them (max-t over {jobs.units}). Where "
-                "several are equally good, each of them is.",
+                "several are equally good, each of them is." + _ON_MISSING * _some_missing(value),
                 tag=_MARK,
             ),
             _table(jobs, value),
@@ -157,16 +158,33 @@ def _cards(jobs: Jobs, value: Board) -> list[Card]:
     )
     cards = []
     for title, column, kind, best in headlines:
-        known = value.frame.dropna(subset=column)
+        known, missing = value.frame.dropna(subset=column), 0.0
+        if column != "ir_score":
+            known = known[known["judge_share_missing"] <= 1 - LEAST_JUDGED]
         if known.empty:
             continue
-        top = known[known[column] == best(known[column])]
+        against = known["judge_share_missing"] if column == "hallucination_share" else 0.0
+        ranked = known[column] + against
+        top = known[ranked == best(ranked)]
         row = top.iloc[0]
         mean = number(row, column, kind)
         who = str(row["system"]) if len(top) == 1 else f"{len(top)} systems tie"
-        below = ", ".join(filter(None, (who, interval(mean) if len(top) == 1 else "")))
+        if column != "ir_score":
+            missing = top["judge_share_missing"].max()
+        lacks = f"{missing:.0%} without a verdict" if missing > 0 else ""
+        below = ", ".join(filter(None, (who, interval(mean) if len(top) == 1 else "", lacks)))
         cards.append(Card(f"{title} at N = {jobs.n_tokens}", written(mean.value, mean.kind), below))
     return cards
+
+
+_ON_MISSING = (
+    " A missing verdict counts against a system, as not right and as a hallucination. A system with verdicts on less "
+    "than half of its answers is not compared by them."
+)
+
+
+def _some_missing(value: Board) -> bool:
+    return value.judged and bool(value.frame["judge_share_missing"].gt(0).any())
 
 
 def _table(jobs: Jobs, value: Board) -> Grid:

@@ -207,9 +207,10 @@ def judged_lines(values: Mapping[str, float], target: str = POPULATION) -> list[
     found = []
     if "judged_topics" in values:
         n, of = values["judged_topics"], values["judged_of_topics"]
+        lacks = f", no verdict {missing:.1%}" if (missing := values.get("judge_share_missing", 0.0)) > 0 else ""
         found.append(
             f"  {n:.0f} of {of:.0f} judged; of {ABOUT[target]}: {_share_of('right', values, 'correct_share')}, "
-            f"{_share_of('hallucination', values, 'hallucination_share')}"
+            f"{_share_of('hallucination', values, 'hallucination_share')}{lacks}"
         )
     if "human_labels" in values:
         n, kappa = values["human_labels"], values.get("judge_kappa", math.nan)

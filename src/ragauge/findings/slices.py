@@ -32,6 +32,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.metric_names import MISSING
 from ragauge.estimate import summary
 from ragauge.estimate.board import REJECTION
 from ragauge.estimate.intervals import Estimate
@@ -160,6 +161,7 @@ _MEASURES = {
     "ir_score": "IR score",
     "correct_share": "Right",
     "hallucination_share": "Hallucination",
+    MISSING: "No verdict",
     REJECTION: "Unanswerable questions that were rejected",
 }
 _DIFFERENCES = {"ir_score": "IR score", "correct": "Right, points", "hallucination": "Hallucination, points"}
@@ -186,6 +188,8 @@ class Slices(Finding):
         """A table for each slicing and measure, a column per system."""
         infos = {info.name: info for info in jobs.answer_measures}
         names = _MEASURES | {name: column_label(info) for name, info in infos.items()}
+        if not value.some_missing:
+            del names[MISSING]
         systems = found["leaderboard"].systems
         blocks: list[Block] = [_warning(jobs, value, names, len(systems))]
         for by, part in value.estimates.groupby("slicing", sort=False):

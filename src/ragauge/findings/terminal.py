@@ -29,6 +29,7 @@ def job_line(name: str, values: Mapping[str, float]) -> str:
             f"lack {values['judge_share_1']:.0%}",
             f"hallucination {values['hallucination_share']:.0%}",
         ]
+        parts += [f"no verdict {share:.0%}"] if (share := values.get("judge_share_missing", 0.0)) > 0 else []
     if "predicted_correct_share" in values:
         parts.append(
             f"predicted right {values['predicted_correct_share']:.0%}, "
@@ -46,14 +47,15 @@ def leaderboard_text(
 ) -> str:
     """The leaderboard as tables of characters; `judged` adds the verdicts' columns.
 
-    Without IR scores there is no column of them; of unanswerable topics there is the share of rejections.
-    Without verdicts `answers` stand below in a table of their own, or several, of 80 characters at most unless one
-    system's name and one measure need more. Measures of rankings have columns, three of them, where there is
-    nothing else to rank by.
+    Without IR scores there is no column of them; of unanswerable topics there is the share of rejections. Where
+    verdicts are missing, their share has a column. Without verdicts `answers` stand below in a table of their own, or
+    several, of 80 characters at most unless one system's name and one measure need more. Measures of
+    rankings have columns, three of them, where there is nothing else to rank by.
     """
     scored = board["ir_score"].notna().any()
     shown = besides_rankings(answers)
     answers = [] if judged else shown if scored or shown else answers[:_RANKINGS]
+    unjudged = judged and bool(board["judge_share_missing"].gt(0).any())
     rows, measured = [], []
     for row in board.to_dict("records"):
         cells = {_SYSTEM: visible(row["system"], one_line=True)}
@@ -63,6 +65,8 @@ def leaderboard_text(
             cells["right"] = _cell(row, "correct_share", "correct")
             cells["lack"] = _cell(row, "judge_share_1")
             cells["hallucination"] = _cell(row, "hallucination_share", "hallucination")
+        if unjudged:
+            cells["no verdict"] = f"{row['judge_share_missing']:.0%}"
         if "rejection_share" in row:
             cells["rejected"] = _cell(row, "rejection_share")
         rows.append(cells)

@@ -130,7 +130,8 @@ def description(experiment_id: str, sweep_runs: Mapping[str, str] | None = None)
         "A job is one retriever, budget and model; `role=sweep` is what is pooled over a sweep's jobs.",
         "",
         "- `ir_score`: share of the needed evidence that stands in the first N tokens, 0 to 1",
-        "- `correct_share`, `hallucination_share`, `judge_share_1` (lack of information): shares of topics",
+        "- `correct_share`, `hallucination_share`, `judge_share_1` (lack of information), `judge_share_missing` (no "
+        "verdict): shares of topics",
         "- `threshold_h`, `threshold_k`: IR scores below which information lacks, above which answers are right",
         "- `per_question.json` of a job: every question with truth, answer, verdict and context",
     ]

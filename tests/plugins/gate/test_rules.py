@@ -158,4 +158,18 @@ def test_a_share_of_verdicts_that_nobody_gave_is_not_decided_rather_than_missed(
         return [(c.verdict, c.reason) for c in evaluate(gate, [Gated("bm25", "0" * 32, metrics)]).checks]
 
     assert checked(1.0) == [("invalid", "no answer has a verdict"), ("pass", "")]
-    assert checked(0.9) == [("missed", ""), ("pass", "")]
+    assert checked(0.9) == [("missed", "90.0% of the answers have no verdict"), ("pass", "")]
+
+
+def test_a_maximum_passes_only_where_missing_verdicts_cannot_break_it() -> None:
+    gate = read_gate({"hallucination_share": {"max": 0.1}})
+
+    def verdict(share: float, missing: float) -> str:
+        metrics = {"hallucination_share": share, "judge_share_missing": missing}
+        for end, apart in (("lo", -0.02), ("hi", 0.02)):
+            metrics[f"hallucination_share_{end}"] = max(share + apart, 0.0)
+        return evaluate(gate, [Gated("bm25", "0" * 32, metrics)]).checks[0].verdict
+
+    assert [verdict(0.0, 0.8), verdict(0.05, 0.02), verdict(0.05, 0.04), verdict(0.2, 0.5)] == [
+        "inconclusive", "pass", "inconclusive", "missed",
+    ]  # fmt: skip

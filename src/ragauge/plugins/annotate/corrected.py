@@ -44,7 +44,8 @@ def corrected_mean(
     people, made: float [topics], NaN without evidence by people (where labelled) or by the evaluator; also differences
     of two systems' scores, with `least` -1. labelled: bool [topics], a random sample of each `stratum`. Where people's
     scores are all alike the interval is Wilson's with topics at both ends added (`limits_within_0_and_1`), since the
-    scores show no variance. DataError where fewer than two topics are labelled, or none of these has evidence by people.
+    scores show no variance. DataError where fewer than two topics are labelled, or none of these has evidence by
+    people.
     """
     stratum = np.zeros(len(made)) if stratum is None else stratum
     if labelled.sum() < 2:

@@ -14,7 +14,7 @@ from ragauge import compare
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.metric_names import OF_VERDICTS
+from ragauge.contract.metric_names import MISSING, OF_VERDICTS
 from ragauge.contract.visible import visible
 from ragauge.estimate.slicing import PREFIX
 from ragauge.findings.order import metrics_of_jobs
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from ragauge.experiment.stages.pipeline import Pipeline
 
 log = logging.getLogger(__name__)
+# Shares that answers without a verdict may belong to; that of right answers counts them as not right.
+_MAY_BE = {"hallucination_share", *(f"judge_share_{c}" for c in range(1, 5))}
 
 
 @dataclass(frozen=True)
@@ -191,12 +193,15 @@ def _by_value(job: Gated, bound: Bound, looks: Looks | None) -> list[Check]:
 
     The metric's 95 % interval decides, and is inconclusive where the bound lies inside of it. For a metric without an
     interval, and for a rule with by=value, the value does. At a look the interval is as much wider as the look's level
-    asks for, its halves taken for 1.96 standard errors each.
+    asks for, its halves taken for 1.96 standard errors each. An answer without a verdict may be of any class but the
+    right one: the upper end of the share of a class is that much higher.
     """
     value, lo, hi = (float(job.metrics.get(f"{bound.metric}{end}", math.nan)) for end in ("", "_lo", "_hi"))
     measure = bound.measure.rpartition("/")[2].removesuffix("_lo").removesuffix("_hi")
     reason = ""
-    if measure in OF_VERDICTS and job.metrics.get("judge_share_missing") == 1:
+    missing = float(job.metrics.get(MISSING, 0.0)) if measure in OF_VERDICTS else 0.0
+    may_be = missing if bound.measure in _MAY_BE else 0.0
+    if missing >= 1:
         reason = "no answer has a verdict"
     elif value != value:
         reason = "this job has no value"
@@ -204,12 +209,15 @@ def _by_value(job: Gated, bound: Bound, looks: Looks | None) -> list[Check]:
     for kind, limit in (("min", bound.rule.minimum), ("max", bound.rule.maximum)):
         if limit is None:
             continue
-        verdict = "invalid" if reason else _verdict(kind, limit, value, lo, hi, bound.rule.by)
+        by_interval = bound.rule.by == "interval" and lo == lo and hi == hi
+        low, high = (lo, hi) if by_interval else (value, value)
+        high = min(high + may_be, 1.0) if may_be else high
+        verdict = "invalid" if reason else _verdict(kind, limit, low, high)
+        told = f"{missing:.1%} of the answers have no verdict" if missing > 0 else ""
         check = Check(
             job.name, job.run_id, bound.metric, kind, verdict, bound.rule.action, limit,  # type: ignore[arg-type]
-            value, lo, hi, reason=reason,
+            value, lo, high if by_interval else hi, reason=reason or told,
         )  # fmt: skip
-        by_interval = bound.rule.by == "interval" and lo == lo and hi == hi
         found.append(_at_look(check, looks, measure, job) if looks and by_interval and not reason else check)
     return found
 
@@ -235,10 +243,8 @@ def _of_look(check: Check, stand: Stand, level: float) -> Check:
     )
 
 
-def _verdict(kind: str, limit: float, value: float, lo: float, hi: float, by: str) -> str:
-    """pass, missed or inconclusive for one bound."""
-    if by == "value" or lo != lo or hi != hi:
-        lo = hi = value
+def _verdict(kind: str, limit: float, lo: float, hi: float) -> str:
+    """pass, missed or inconclusive for one bound and a metric between `lo` and `hi`."""
     if kind == "max":  # a maximum is a minimum of the negative
         lo, hi, limit = -hi, -lo, -limit
     return "pass" if lo >= limit else "missed" if hi < limit else "inconclusive"

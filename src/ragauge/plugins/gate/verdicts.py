@@ -68,7 +68,7 @@ class Check:
         """The result, in one sentence."""
         if self.verdict == "invalid":
             return f"{self.metric}: {self.reason}" if self.metric else self.reason
-        return self._found + self._at_look
+        return self._found + self._at_look + (f"; {self.reason}" if self.reason else "")
 
     @property
     def _found(self) -> str:

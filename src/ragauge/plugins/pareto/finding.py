@@ -23,6 +23,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.metric_names import LEAST_JUDGED, MISSING
 from ragauge.show.drawing import LINE_COLOURS, MARKERS, WIDTH, legend, legend_rows, plain
 
 if TYPE_CHECKING:
@@ -97,13 +98,14 @@ def _on_frontier(table: pd.DataFrame) -> Fold:
 def score_against_cost(jobs: Jobs) -> pd.DataFrame:
     """A row per job: [system, n_tokens, measure, score, tokens, seconds, cost, on_tokens, …, latency].
 
-    measure is `correct` where all jobs have verdicts, else `ir_score`; score is that of the job. Tokens of context,
+    measure is `correct` where all jobs have verdicts on at least half of their answers,
+    else `ir_score`; score is that of the job. Tokens of context,
     seconds and US dollars are per topic, NaN where unknown. Seconds are the median of `measure_latency` where all jobs
     have it (`latency` is then true), else those of a batch. on_* say whether the job is on the Pareto frontier of the
     score against that cost.
     """
     metrics = [record["metrics"] for record in jobs.records]
-    judged = all(m.get("judge_share_missing", 1) < 1 for m in metrics)
+    judged = all(m.get(MISSING, 1) <= 1 - LEAST_JUDGED for m in metrics)
     measured = all(_P50 in m for m in metrics)
     sources = {**_COSTS, "seconds": _P50 if measured else _COSTS["seconds"]}
     table = pd.DataFrame(
