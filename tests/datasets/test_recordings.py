@@ -45,9 +45,9 @@ def test_what_stands_under_a_key_is_of_its_type_or_the_row_is_bad() -> None:
     assert (found.count("sample"), found.count("prompt_tokens"), found.texts("evidence")) == (2, 0, None)
     assert found.extra == {"colour": "red"}
     for values, read, told in (
-        ({"answer": 3}, lambda one: one.text("answer"), "'answer'"),
+        ({"answer": ["x"]}, lambda one: one.text("answer"), "'answer'"),
         ({"contexts": "plain"}, lambda one: one.texts("contexts"), "'contexts' is no list of texts: 'plain'"),
-        ({"contexts": ["a", 2]}, lambda one: one.texts("contexts"), "entry 2 of 'contexts'"),
+        ({"contexts": ["a", True]}, lambda one: one.texts("contexts"), "entry 2 of 'contexts'"),
         ({"cost_usd": -1}, lambda one: one.number("cost_usd"), "'cost_usd' is no number from 0: -1"),
         ({"cost_usd": True}, lambda one: one.number("cost_usd"), "is no number from 0"),
         ({"sample": 1.5}, lambda one: one.count("sample"), "'sample' is no whole number: 1.5"),

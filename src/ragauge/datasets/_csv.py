@@ -18,10 +18,12 @@ from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow, string
 from ragauge.datasets._files import csv_rows, existing_file, is_encoding, named_cells
 from ragauge.datasets._gather import FileSource, Gatherer
+from ragauge.datasets._lists import all_texts, flat
 
 _OPTIONAL = ("qid_column", "answer_column", "evidence_column")
 _OPTIONAL_TITLE = "title"
 _LIST_ITEM = re.compile(r""""([^"]*)"|'([^']*)'|([^\s,'"\[\](){}]+)""")
+_SHAPE = re.compile(r"[i\s,]*|[\s,]*(?:\[[i\s,]*\][\s,]*)+")  # of a list, and of one of lists: i is an item
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,13 @@ class CsvDataset(FileSource):
     `evidence_column` holds a printed list of ids, as JSON, Python or numpy print one. `title_column` may be
     absent as long as it has its default name; without `qid_column` a topic's qid is its row number, from 1.
     `answer_column` and `evidence_column` may be None, and their cells empty: such topics have no reference
-    answer, or no evidence. `separator` stands between cells; `encoding` is that of both files.
+    answer, or no evidence. A printed list of texts in `answer_column` is several references. `separator` stands
+    between cells; `encoding` is that of both files.
     `attribute_columns` are the columns by which topics can be grouped.
     """
 
     component: ClassVar[str] = "csv"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     name: str = runtime("csv")
     docs: str | Path | None = runtime(None)
@@ -91,10 +94,8 @@ class CsvDataset(FileSource):
                 qid = str(number) if self.qid_column is None else string(cells, self.qid_column).strip()
                 at.qid = qid
                 parts = [(docno, gather.document_text(docno)) for docno in self._docnos(cells)]
-                answer = "" if self.answer_column is None else string(cells, self.answer_column)
                 attributes = {name: string(cells, name) or None for name in self.attribute_columns}
-                given = answer if answer.strip() else None
-                gather.add_topic(qid, string(cells, self.query_column), given, parts, attributes)
+                gather.add_topic(qid, string(cells, self.query_column), self._answers(cells), parts, attributes)
         return gather.dataset(files["docs"], files["topics"])
 
     def documents(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -114,6 +115,13 @@ class CsvDataset(FileSource):
                 title = string(cells, self.title_column) if self.title_column in cells else ""
                 docno = string(cells, self.docno_column).strip()
                 gather.add_document(docno, title, string(cells, self.text_column))
+
+    def _answers(self, cells: Mapping[str, str]) -> list[str]:
+        """The reference answers; [] without the column, and of an empty cell."""
+        if self.answer_column is None:
+            return []
+        cell = string(cells, self.answer_column)
+        return all_texts(cell, f"column {self.answer_column!r}") if cell.strip() else []
 
     def _docnos(self, cells: Mapping[str, str]) -> list[str]:
         """The ids of the relevant documents; [] without the column, and of an empty cell."""
@@ -140,20 +148,21 @@ class CsvDataset(FileSource):
 
 
 def _printed_list(text: str, column: str) -> list[str]:
-    """The ids in a list as JSON, Python or numpy print it: ["a", "b"], ['a', 'b'], [1, 2] or [1 2]."""
+    """The ids in a list as JSON, Python or numpy print it: ["a", "b"], ['a', 'b'], [1, 2], [1 2] or [['a'], ['b']]."""
     no_list = BadRow(f"column {column!r} holds no list of ids such as [12, 7]: {text[:80]!r}")
     try:
         values = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     else:
-        if not isinstance(values, list) or not all(type(value) in (int, str) for value in values):
+        ids = flat(values) if isinstance(values, list) else [None]
+        if not all(type(value) in (int, str) for value in ids):
             raise no_list
-        return [str(value) for value in values]
+        return [str(value) for value in ids]
     text = text.strip()
     if len(text) < 2 or text[0] + text[-1] != "[]":
         raise no_list
     inner = text[1:-1]
-    if _LIST_ITEM.sub("", inner).strip(" ,\t\r\n"):
+    if not _SHAPE.fullmatch(_LIST_ITEM.sub("i", inner)):
         raise no_list
     return [next(group for group in match.groups() if group is not None) for match in _LIST_ITEM.finditer(inner)]

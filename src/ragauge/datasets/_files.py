@@ -1,72 +1,45 @@
-"""Files of rows: lines, JSON, CSV and Parquet, packed by gzip or bzip2 or not."""
+"""Files of rows: lines, JSON, CSV and Parquet, packed or not."""
 
 from __future__ import annotations
 
-import bz2
 import codecs
 import csv
-import gzip
 import json
+import logging
+import math
 import re
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets._fields import BadRow, not_utf8
+from ragauge.datasets._fields import BadRow, not_utf8, short, valid_string
+from ragauge.datasets._packing import every_line, kind, longest, opened_text, require_short
+from ragauge.texts.surrogates import without_surrogates
 
-SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json", ".csv", ".tsv")
+log = logging.getLogger(__name__)
+
+PARQUET = (".parquet", ".pq")
+DIVIDED = {".csv": ",", ".tsv": "\t"}  # what stands between two cells
+SUFFIXES = (*PARQUET, ".jsonl", ".ndjson", ".json", *DIVIDED)  # of tables; a suffix of packing may follow
 _FIELD_LIMIT = 2**31 - 1  # characters of a CSV cell; csv stops at 131,072 of its own accord
 _WHOLE_BYTES = 64_000_000
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"\s*")
-LONGEST = 100_000_000  # bytes of one thing in a packed file, unpacked: a line, a JSON value, an element
-# Times packed: a thing above LONGEST may be this much larger than its file; texts are at 3 to 8.
-_TIGHTEST = 20
-WHOLE = 1_000_000_000  # bytes of a whole packed file, unpacked, or _BOMB times packed where that is more
-_BOMB = 100
-_UNPACKED: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+_ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # may be a lone surrogate
 
 
 def lines(file: Path) -> Iterator[tuple[str, bytes]]:
     """Where each line stands, and its bytes: a line that is no UTF-8 is one bad row, not the file's end.
 
-    Empty lines are passed over; a file that ends in .gz or .bz2 is unpacked.
+    Empty lines are passed over; a packed file is unpacked.
     """
     for number, line in enumerate(every_line(file), start=1):
         if line.removeprefix(codecs.BOM_UTF8).strip():
             yield f"{file}, line {number}", line
-
-
-def every_line(file: Path) -> Iterator[bytes]:
-    """All lines with their ends, of .gz and .bz2 unpacked.
-
-    DataError where that fails, where a line is too long, or all of them together are.
-    """
-    size, most = 0, longest(file)
-    whole = most if most == float("inf") else max(WHOLE, _BOMB * file.stat().st_size)
-    try:
-        with _UNPACKED.get(file.suffix, open)(file, "rb") as stream:
-            while line := stream.readline(-1 if most == float("inf") else int(most) + 1):
-                size += len(line)
-                require_short(file, len(line), most, "a line of it")
-                require_short(file, size, whole, "it")
-                yield line
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{file}: cannot be unpacked: {error}") from None
-
-
-def longest(file: Path) -> float:
-    """Bytes that one thing in a packed file may have, unpacked; inf of a file that is not packed."""
-    return max(LONGEST, _TIGHTEST * file.stat().st_size) if file.suffix in _UNPACKED else float("inf")
-
-
-def require_short(file: Path, size: int, most: float, what: str) -> None:
-    """DataError where a thing that is being unpacked is longer than `most` bytes."""
-    if size > most:
-        raise DataError(f"{file}: {what} unpacks to more than {most / 1e6:,.0f} MB; unpack it first if that is right")
 
 
 def json_rows(file: Path) -> Iterator[tuple[str, Any]]:
@@ -88,10 +61,18 @@ def json_rows(file: Path) -> Iterator[tuple[str, Any]]:
 
 
 def parse_json(row: Any) -> Any:
-    """The JSON value of a line's bytes, or the value that the row is already; BadRow where it is none."""
-    if not isinstance(row, bytes):
-        return row
-    text = text_of(row)
+    """The JSON value of a line's bytes, or the value that the row is already; BadRow where it is none.
+
+    Lone surrogates become U+FFFD. BadRow for a number that is infinite; NaN stays, as a value that is not known.
+    """
+    try:
+        return _sound(_decoded(row) if isinstance(row, bytes) else row)
+    except RecursionError:
+        raise BadRow("its values are nested too deep") from None
+
+
+def _decoded(line: bytes) -> Any:
+    text = text_of(line)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -99,9 +80,22 @@ def parse_json(row: Any) -> Any:
         raise BadRow(f"not a line of JSON: {goes_on if text.strip() == '{' else error}") from None
 
 
+def _sound(value: Any, key: str = "") -> Any:
+    """The value, whatever it holds, without lone surrogates; BadRow for a number that is infinite."""
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, dict):
+        return {without_surrogates(str(name)): _sound(one, key or repr(name)) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_sound(one, key) for one in value]
+    if isinstance(value, float) and math.isinf(value):
+        raise BadRow(f"{key or 'the row'} holds an infinite number; leave out what is not known")
+    return value
+
+
 def _is_json(line: bytes) -> bool:
     try:
-        parse_json(line)
+        _decoded(line)
     except BadRow:
         return False
     return True
@@ -160,7 +154,8 @@ def json_value(file: Path) -> Any:
         data += line
         require_short(file, len(data), most, "it")
     try:
-        return json.loads(text_of(bytes(data)))
+        found = json.loads(text_of(bytes(data)))
+        return _sound(found) if _ESCAPED_HALF.search(data) else found
     except BadRow as bad:
         raise DataError(f"{file}: {bad}") from None
     except (ValueError, RecursionError) as error:
@@ -175,18 +170,13 @@ def json_list(file: Path) -> list[Any]:
     return found
 
 
-def kind(file: Path) -> str:
-    """The suffix that says what a file holds, without that of its packing: `.json` of `dev.json.gz`."""
-    return Path(file.stem).suffix if file.suffix in (".gz", ".bz2") else file.suffix
-
-
 def rows(file: Path) -> Iterator[tuple[str, Any]]:
     """Where each row stands, and the row: a JSON value, or a line of JSON as bytes.
 
     The file is Parquet by its name (rows from 1), else a JSON list where it begins with `[` (rows from 0),
     else JSON Lines (lines from 1). DataError where it cannot be read as that format.
     """
-    if file.suffix == ".parquet":
+    if kind(file) in PARQUET:
         yield from parquet_rows(file)
     elif begins_list(file):
         for number, row in enumerate(json_list(file)):
@@ -196,27 +186,42 @@ def rows(file: Path) -> Iterator[tuple[str, Any]]:
 
 
 def parsed(row: Any) -> dict[str, Any]:
-    """The columns of a row; BadRow where it is no mapping."""
-    row = parse_json(row) if isinstance(row, bytes) else row
+    """The columns of a row of `table_rows` or `json_rows`; BadRow where it is no mapping."""
+    row = row.by_column() if isinstance(row, Cells) else parse_json(row)
     if not isinstance(row, dict):
-        raise BadRow(f"expected an object with named columns, found {type(row).__name__}")
+        raise BadRow(f"expected a JSON object, found {short(row)}")
     return row
 
 
-def table_rows(file: Path) -> Iterator[tuple[str, Any]]:
-    """Where each row of a file of one of SUFFIXES stands, and the row: a mapping, or a line of JSON as bytes.
+def is_table(file: Path) -> bool:
+    """Whether a file's name ends as those do that `table_rows` reads."""
+    return kind(file) in SUFFIXES
 
-    An empty cell of CSV is missing; a row of another length than the header is a list, which `parsed` refuses.
+
+def table_rows(file: Path) -> Iterator[tuple[str, Any]]:
+    """Where each row of a file stands, and the row: a mapping, a line of JSON as bytes, or, of CSV, a `Cells`.
+
+    The file is Parquet, CSV or TSV by its name, else JSON. Each of them is what `parsed` reads.
     """
-    if file.suffix == ".parquet":
+    if kind(file) in PARQUET:
         yield from parquet_rows(file)
-    elif file.suffix in (".csv", ".tsv"):
-        for number, header, cells in csv_rows(file, separator="\t" if file.suffix == ".tsv" else ","):
-            pairs = zip(header, cells, strict=False)
-            row = {key: cell or None for key, cell in pairs} if len(cells) == len(header) else cells
-            yield f"{file}, row {number}", row
+    elif kind(file) in DIVIDED:
+        for number, header, cells in csv_rows(file, partial(require_distinct, file), DIVIDED[kind(file)]):
+            yield f"{file}, row {number}", Cells(header, cells)
     else:
         yield from json_rows(file)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A row of CSV that is not read yet."""
+
+    header: Sequence[str]
+    cells: Sequence[str]
+
+    def by_column(self) -> dict[str, Any]:
+        """The cells by column, an empty or blank one as None; BadRow as `named_cells`."""
+        return {name: cell if cell.strip() else None for name, cell in named_cells(self.header, self.cells).items()}
 
 
 def parquet_rows(file: Path) -> Iterator[tuple[str, Any]]:
@@ -248,28 +253,56 @@ def csv_rows(
     header is one cell that another separator would divide.
     """
     csv.field_size_limit(_FIELD_LIMIT)
-    encoding = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
+    utf8 = codecs.lookup(encoding).name == "utf-8"
+    number = 0
     # Bytes that cannot be decoded become lone surrogates, which the check of their own cell refuses.
-    with file.open(encoding=encoding, errors="surrogateescape", newline="") as stream:
+    with opened_text(file, "utf-8-sig" if utf8 else encoding, "surrogateescape") as stream:
         reader = csv.reader(stream, strict=True, delimiter=separator)
-        number = 0
         try:
-            header = next(reader, [])
+            header = [name.strip() for name in next(reader, [])]
+            _check_text(file, "".join(header))
             check_separator(file, header, separator, advice)
             check(header)
+            if not all(header):
+                log.info("%s: columns without a name in the header are not read", file)
             for cells in reader:
                 if cells:
                     number += 1
                     yield number, header, cells
         except csv.Error as error:
             raise DataError(f"{file}, after row {number}: not a CSV file: {error}") from None
+        except UnicodeError as error:
+            raise DataError(f"{file}, after row {number}: not {encoding}: {error}") from None
+
+
+def _check_text(file: Path, header: str) -> None:
+    """DataError for the header of a file in another encoding."""
+    if "\0" in header:
+        raise DataError(f"{file}: its header holds NUL bytes, as UTF-16 does; save the file as UTF-8")
+    try:
+        valid_string(header, "its header")
+    except BadRow as bad:
+        raise DataError(f"{file}: {bad}") from None
+
+
+def require_distinct(file: Path, header: Sequence[str]) -> None:
+    """DataError where two columns of a table have one name."""
+    twice = sorted({name for name in header if name and header.count(name) > 1})
+    if twice:
+        raise DataError(f"{file}: column {twice[0]!r} stands twice")
 
 
 def named_cells(header: Sequence[str], cells: Sequence[str]) -> dict[str, str]:
-    """The cells by column; BadRow where there are more or fewer of them."""
+    """The cells by column, without columns that have no name.
+
+    BadRow where there are more or fewer of them, or one holds a NUL byte.
+    """
     if len(cells) != len(header):
         raise BadRow(f"{len(cells)} cells where the header names {len(header)} columns")
-    return dict(zip(header, cells, strict=True))
+    found = {name: cell for name, cell in zip(header, cells, strict=True) if name}
+    if (bad := next((name for name, cell in found.items() if "\0" in cell), None)) is not None:
+        raise BadRow(f"column {bad!r} holds a NUL byte, which no text has")
+    return found
 
 
 def check_separator(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,21 +13,35 @@ import pandas as pd
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.contract.topics import HISTORY
-from ragauge.datasets._fields import flag, is_attribute, listed_or_none, string, strings, valid_string
-from ragauge.datasets._files import csv_rows, existing_file, json_rows, named_cells, parse_json
+from ragauge.datasets._fields import BadRow, flag, is_attribute, listed_or_none, string, strings, valid_string
+from ragauge.datasets._files import Cells, existing_file, json_rows, parse_json, parsed, table_rows
 from ragauge.datasets._gather import FileSource, Gatherer, Part
+from ragauge.datasets._lists import all_texts, as_text, flat, is_null, listed_texts
+from ragauge.datasets._near_names import warn_of_near_names
+from ragauge.datasets.recordings import NAMES
 
 _KEYS = ("qid", "query", "answer", "answers", "unanswerable", "evidence", "wrong_answers", HISTORY)
+# What a file of questions may call them, the first that a row has: as files of recorded systems do, too.
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "qid": NAMES["qid"],
+    "query": ("query", *(name for name in NAMES["question"] if name != "query")),
+    "answer": ("answer", *NAMES["reference"]),
+    "answers": ("answers", *(name for name in NAMES["references"] if name != "answers")),
+    "evidence": ("evidence", *NAMES["evidence"]),
+    "unanswerable": ("unanswerable",),
+}
+_TAKEN = ("query", "answer", "answers", "evidence")  # whose other names are then no attributes
+_ONLY_LISTS = ("context",)  # DeepEval's evidence; a text of this name is whatever its file says
 _FLAGS = {"true": True, "false": False}  # cells of `unanswerable`
 _SAMPLE = Path(__file__).parent / "sample"
 
 
 @dataclass(frozen=True)
 class JsonlDataset(FileSource):
-    """A collection from a corpus in JSON Lines (`docs`) and questions in JSON Lines or CSV (`topics`)."""
+    """A collection from a corpus in JSON Lines (`docs`) and questions in JSON Lines, CSV, TSV or Parquet (`topics`)."""
 
     component: ClassVar[str] = "jsonl"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     name: str = runtime("jsonl")
     docs: str | Path | None = runtime(None)
@@ -87,23 +101,27 @@ def _add_documents(gather: Gatherer, file: Path) -> None:
 
 
 def add_topics(gather: Gatherer, file: Path) -> None:
-    """Adds the topics of a question file, JSON Lines or CSV, up to the limit."""
-    for where, line in _table(file) if file.suffix.lower() == ".csv" else json_rows(file):
+    """Adds the topics of a question file up to the limit; warns of columns whose names are nearly known ones."""
+    unread: dict[str, None] = {}
+    for number, (where, read) in enumerate(table_rows(file), start=1):
         if gather.full:
             break
         with gather.row(where) as at:
-            row = line() if callable(line) else parse_json(line)
+            row = _named(parsed(read), number)
+            row = _divided(row) if isinstance(read, Cells) else row
             at.qid = string(row, "qid")
             add_topic(gather, row)
+            unread |= dict.fromkeys(row)
+    warn_of_near_names(file, unread, _NAMES)
 
 
 def add_topic(gather: Gatherer, row: Mapping[str, Any]) -> None:
-    """Adds the topic of a row of a question file."""
+    """Adds the topic of a row of a question file, by this project's names."""
     gather.add_topic(
         string(row, "qid"),
         string(row, "query"),
         _answers(row),
-        [_evidence_part(part) for part in listed_or_none(row, "evidence")],
+        [_evidence_part(part) for part in flat(listed_or_none(row, "evidence"))],
         {key: row[key] for key in row if key not in _KEYS and is_attribute(row[key])},
         unanswerable=flag(row, "unanswerable"),
         wrong_answers=[
@@ -113,26 +131,43 @@ def add_topic(gather: Gatherer, row: Mapping[str, Any]) -> None:
     )
 
 
-def _table(file: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
-    """Where each row of a CSV file of topics stands, and what reads it; an empty cell is absent."""
-    for number, header, cells in csv_rows(file):
-        yield f"{file}, row {number}", partial(_table_row, header, cells, number)
+def _named(row: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """The row by this project's names; its number is the qid where it has none. Nulls are left out.
+
+    BadRow where two keys of the reference answer hold different ones.
+    """
+    found = {key: value for key, value in row.items() if not is_null(value)}
+    for key, names in _NAMES.items():
+        there = [name for name in names if name in found and (name not in _ONLY_LISTS or isinstance(found[name], list))]
+        if key == "answer" and len({json.dumps(found[name]) for name in there}) > 1:
+            raise BadRow(
+                f"{there[0]!r} and {there[1]!r} differ, and both are names of the reference answer; if one is a "
+                "system's answer, the file is one of samples: dataset=samples"
+            )
+        for name in there[:1]:
+            found[key] = found[name]
+        if key in _TAKEN:
+            for name in {*there} - {key}:
+                del found[name]
+    qid = as_text(found.get("qid", number))
+    return {**found, "qid": qid, **({"query": as_text(found["query"])} if "query" in found else {})}
 
 
-def _table_row(header: Sequence[str], cells: Sequence[str], number: int) -> dict[str, Any]:
-    row: dict[str, Any] = {name: cell for name, cell in named_cells(header, cells).items() if cell.strip()}
-    row = {"qid": str(number), "query": row.pop("question", None), **row}
-    lists: dict[str, Any] = {
-        key: row[key].split(" | ") for key in ("evidence", "answers", "wrong_answers") if key in row
-    }
-    marks: dict[str, Any] = {key: _FLAGS.get(row[key].lower(), row[key]) for key in ("unanswerable",) if key in row}
-    return {**row, **lists, **marks}
+def _divided(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a table: several texts of a cell are divided by ` | `, or are a printed list."""
+    found: dict[str, Any] = dict(row)
+    for key in ("evidence", "answers", "wrong_answers"):
+        if isinstance(found.get(key), str):
+            listed = listed_texts(found[key])
+            found[key] = found[key].split(" | ") if listed is None else listed
+    if isinstance(found.get("unanswerable"), str):
+        found["unanswerable"] = _FLAGS.get(found["unanswerable"].lower(), found["unanswerable"])
+    return found
 
 
 def _answers(row: Mapping[str, Any]) -> list[str]:
     """The reference answers: `answer`, then those of `answers`."""
-    first = [string(row, "answer")] if row.get("answer") is not None else []
-    return first + [valid_string(one, "an answer in 'answers'") for one in listed_or_none(row, "answers")]
+    return [one for key in ("answer", "answers") if row.get(key) is not None for one in all_texts(row[key], repr(key))]
 
 
 def _evidence_part(part: Any) -> Part:

@@ -98,9 +98,7 @@ class _Sample:
         if question is None:
             names = ", ".join(recordings.NAMES["question"])
             raise BadRow(f"no question; its key is one of {names}")
-        first = row.text("reference")
-        given = ([] if first is None else [first]) + (row.texts("references") or [])
-        references = tuple(one for one in given if one.strip())
+        references = row.references()
         evidence: tuple[Part, ...] = tuple((None, text) for text in row.texts("evidence") or () if text.strip())
         marked = row.values.get("unanswerable", False)
         if str(marked).lower() not in ("true", "false"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,9 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import DRAWN_WITH, JUDGE_CLASSES, LABEL_OF
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.topics import QUESTIONS, labelled_as
+from ragauge.datasets._fields import BadRow, valid_string
+from ragauge.datasets._files import csv_rows, named_cells, require_distinct
+from ragauge.datasets._packing import opened_text
 
 # Columns of the file that say which answer was labelled; those that are there must fit a row.
 WHICH = ("n_tokens", *GROUPS)
@@ -128,13 +132,23 @@ def read_texts(file: Path) -> pd.DataFrame:
     """The table of a CSV file; every cell is a text, an empty one "". DataError where it is no such file.
 
     Spreadsheets of some languages write semicolons: cells end at what the first line has most of `,`, `;` and tabs.
+    Rows that end early have "" in their last columns.
     """
     try:
-        with file.open(encoding="utf-8-sig") as stream:
-            separator = max(",;\t", key=stream.readline().count)
-        return pd.read_csv(file, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except ValueError as error:  # UTF-8 and CSV alike
+        with opened_text(file, "utf-8-sig") as lines:
+            separator = max(",;\t", key=next(lines, "").count)
+    except UnicodeError as error:
         raise DataError(f"{file}: no CSV file in UTF-8: {error}") from None
+    columns: list[str] = []
+    rows: list[dict[str, str]] = []
+    for number, header, cells in csv_rows(file, partial(require_distinct, file), separator):
+        columns = [name for name in header if name]
+        try:
+            row = named_cells(header, [*cells, *[""] * (len(header) - len(cells))])
+            rows.append({name: valid_string(cell, f"column {name!r}") for name, cell in row.items()})
+        except BadRow as bad:
+            raise DataError(f"{file}, row {number}: {bad}") from None
+    return pd.DataFrame(rows, columns=columns or None, dtype="str")
 
 
 def require_columns(

@@ -1,16 +1,13 @@
 """Files in which others recorded questions, contexts, answers or labels, read row by row.
 
-JSON Lines, a JSON list, CSV or Parquet. Keys are known by the names that this project, RAGAS and DeepEval
-give them (`NAMES`).
+JSON Lines, a JSON list, CSV, TSV or Parquet, packed or not. Keys are known by the names that this project, RAGAS,
+DeepEval, FlashRAG and AutoRAG give them (`NAMES`); objects of other tools' rows are opened (`_exports`).
 """
 
 from __future__ import annotations
 
-import ast
-import json
 import logging
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,8 +18,10 @@ from ragauge.contract.checks import require, require_choice
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.loading import loaded, points_of
 from ragauge.contract.topics import HISTORY, TURN
+from ragauge.datasets._exports import docnos_of, opened, rows_within, text_of
 from ragauge.datasets._fields import BadRow, is_attribute, short, strings, valid_string
-from ragauge.datasets._files import csv_rows, json_rows, named_cells, parquet_rows, parse_json
+from ragauge.datasets._files import parsed, table_rows
+from ragauge.datasets._lists import all_texts, as_text, flat, is_null, printed_list
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +29,19 @@ log = logging.getLogger(__name__)
 NAMES: Mapping[str, tuple[str, ...]] = {
     "qid": ("qid", "id", "_id"),
     "question": ("question", "query", "user_input", "input"),
-    "answer": ("response", "actual_output", "actualOutput", "answer"),
-    "reference": ("reference", "ground_truth", "expected_output", "expectedOutput"),
-    "references": ("references", "ground_truths"),
+    "answer": (
+        "response", "actual_output", "actualOutput", "answer", "pred", "prediction", "generated_texts", "output",
+    ),
+    "reference": ("reference", "ground_truth", "expected_output", "expectedOutput", "expected", "target"),
+    "references": (
+        "references", "ground_truths", "golden_answers", "gold_answers", "possible_answers", "generation_gt", "answers",
+    ),
     "evidence": ("reference_contexts", "context"),
-    "contexts": ("contexts", "retrieved_contexts", "retrieval_context", "retrievalContext"),
-    "docnos": ("docnos",),
+    "contexts": (
+        "contexts", "retrieved_contexts", "retrieval_context", "retrievalContext", "retrieval_result",
+        "retrieved_contents", "source_documents",
+    ),
+    "docnos": ("docnos", "retrieved_ids"),
     "error": ("error",),
     "prompt_tokens": ("prompt_tokens",),
     "completion_tokens": ("completion_tokens",),
@@ -45,11 +51,14 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "label": ("label",),
     "system": ("system",),
     "unanswerable": ("unanswerable",),
-}
+}  # fmt: skip
 ON_MISSING = ("raise", "missing")
 
 _KNOWN = frozenset(name for names in NAMES.values() for name in names)
-_STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_LISTS = ("contexts", "docnos", "evidence")
+# What a system has of its own. An object under any other key is a system's where it has one of these, or is empty.
+_OF_SYSTEM = frozenset(name for key in ("answer", "contexts", "docnos", "label", "error") for name in NAMES[key])
+_NO_SYSTEMS = ("metadata",)
 _PIPED = ("context", "retrieval_context", "retrievalContext")  # lists that DeepEval writes as a|b in CSV
 _SHOWN = 3  # qids that a message lists
 
@@ -79,7 +88,13 @@ class Recorded:
     def text(self, key: str) -> str | None:
         """The text under a key; None where there is none; BadRow for anything else."""
         value = self.values.get(key)
-        return None if value is None else valid_string(value, repr(self.named[key]))
+        return None if value is None else valid_string(as_text(value), repr(self.named[key]))
+
+    def references(self) -> tuple[str, ...]:
+        """The reference answers under both keys, but empty ones; BadRow for what is no text and no list of texts."""
+        keys = [key for key in ("reference", "references") if key in self.values]
+        given = [one for key in keys for one in all_texts(self.values[key], repr(self.named[key]))]
+        return tuple(one for one in given if one.strip())
 
     def texts(self, key: str) -> list[str] | None:
         """The list of texts under a key; None where there is none; BadRow for any other value."""
@@ -89,7 +104,7 @@ class Recorded:
         name = self.named[key]
         if not isinstance(value, list):
             raise BadRow(f"{name!r} is no list of texts: {short(value)}")
-        return [valid_string(one, f"entry {i} of {name!r}") for i, one in enumerate(value, 1)]
+        return [valid_string(as_text(text_of(one)), f"entry {i} of {name!r}") for i, one in enumerate(value, 1)]
 
     def number(self, key: str) -> float:
         """The number from 0 under a key; 0 where there is none."""
@@ -145,7 +160,7 @@ def entries(file: Path) -> Iterator[Entry]:
     number = Numbers()
     for entry in _rows(file):
         try:
-            row = entry.read()
+            row = opened_row(entry.read())
             place = number.of(row)
             parts = next((rows for divide in divided_by if (rows := divide(row, place)) is not None), [row])
         except BadRow as bad:
@@ -155,22 +170,27 @@ def entries(file: Path) -> Iterator[Entry]:
             yield Entry(entry.where if part is row else f"{entry.where}, turn {part[TURN]}", partial(dict, part))
 
 
+def opened_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row with what the objects in it hold, where it is one of another tool's that nests it so (`_exports`)."""
+    return opened(row, NAMES)
+
+
 def _bad(error: BadRow) -> Mapping[str, Any]:
     raise error
 
 
 def _rows(file: Path) -> Iterator[Entry]:
-    """The rows of a file as they stand in it."""
-    kind = file.suffix.lower()
-    if kind == ".csv":
-        for number, header, cells in csv_rows(file, partial(_require_distinct, file)):
-            yield Entry(f"{file}, row {number}", partial(_cells, header, cells))
-    elif kind in (".parquet", ".pq"):
-        for where, row in parquet_rows(file):
+    """The rows of a file as they stand in it, and those within a file that is one object."""
+    for where, read in table_rows(file):
+        try:
+            row = parsed(read)
+        except BadRow as bad:
+            yield Entry(where, partial(_bad, bad))
+            continue
+        if (within := rows_within(row)) is None:
             yield Entry(where, partial(dict, row))
-    else:
-        for where, row in json_rows(file):
-            yield Entry(where, partial(_object, row))
+        else:
+            yield from (Entry(f"{file}, result {i}", partial(dict, one)) for i, one in enumerate(within, 1))
 
 
 def read_rows(file: Path, system: str | None, key: str) -> list[Recorded]:
@@ -223,24 +243,32 @@ def systems_in(row: Mapping[str, Any]) -> list[str]:
     """The systems that a row speaks of: that of its key `system`, and the keys that hold an object."""
     named = row.get("system")
     own = [] if named is None else [str(named)]
-    return own + [name for name, value in row.items() if isinstance(value, Mapping) and name not in _KNOWN]
+    objects = {name: value for name, value in row.items() if isinstance(value, Mapping)}
+    for name in (*_KNOWN, *_NO_SYSTEMS):
+        objects.pop(name, None)
+    return own + [name for name, value in objects.items() if not value or _OF_SYSTEM.intersection(value)]
 
 
 def recorded_row(row: Mapping[str, Any], where: str, number: str) -> Recorded:
     """A row by the names used here; without a qid its number stands for it."""
     values, named = {}, {}
     for key, names in NAMES.items():
-        name = next((n for n in names if not _is_null(row.get(n))), None)
+        name = next((n for n in names if not is_null(row.get(n))), None)
         if name is not None:
-            values[key] = _as_list(row[name], name) if key in _LISTS else row[name]
+            values[key] = _as_list(row[name], key, name) if key in _LISTS else row[name]
             named[key] = name
+    contexts = values.get("contexts")
+    if "docnos" not in values and isinstance(contexts, list) and (docnos := docnos_of(contexts)) is not None:
+        values["docnos"], named["docnos"] = docnos, named["contexts"]
     qid = values.get("qid", number)
+    if isinstance(qid, float) and qid.is_integer():  # a column of a frame in which one is not known
+        qid = int(qid)
     if not isinstance(qid, (str, int)) or isinstance(qid, bool):
         raise BadRow(f"{named['qid']!r} is neither a text nor a whole number: {short(qid)}")
     extra = {
         str(name): value
         for name, value in row.items()
-        if name not in _KNOWN and not _is_null(value) and is_attribute(value)
+        if name not in _KNOWN and not is_null(value) and is_attribute(value)
     }
     history = strings(row, HISTORY) if isinstance(row.get(HISTORY), list) else ()
     return Recorded(where, str(qid), values, extra, named, tuple(history))
@@ -291,56 +319,15 @@ def _few(qids: Sequence[str]) -> str:
     return ", ".join(map(repr, qids[:_SHOWN])) + (", …" if len(qids) > _SHOWN else "")
 
 
-def _require_distinct(file: Path, header: Sequence[str]) -> None:
-    twice = sorted({name for name in header if header.count(name) > 1})
-    if twice:
-        raise DataError(f"{file}: column {twice[0]!r} stands twice")
-
-
-def _cells(header: Sequence[str], cells: Sequence[str]) -> dict[str, Any]:
-    """The cells by column; an empty one is null."""
-    return {name: cell or None for name, cell in named_cells(header, cells).items()}
-
-
-def _object(read: Any) -> Mapping[str, Any]:
-    row = parse_json(read)
-    if not isinstance(row, Mapping):
-        raise BadRow(f"expected a JSON object, found {short(row)}")
-    return row
-
-
-_LISTS = ("contexts", "docnos", "evidence", "references")
-
-
-def _as_list(value: Any, name: str) -> Any:
-    """A printed list as a list, and of DeepEval's lists a|b, too; anything else as it is."""
-    if not isinstance(value, str):
-        return list(value) if isinstance(value, tuple) else value
-    listed = printed_list(value)
-    if listed is None and name in _PIPED:
-        return value.split("|")
-    return value if listed is None else listed
-
-
-def printed_list(text: str) -> list[Any] | None:
-    """The list in a text that holds one as JSON, Python or numpy print it; None for any other text."""
-    text = text.strip()
-    if text[:1] + text[-1:] != "[]":
-        return None
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    else:
-        return found if isinstance(found, list) else None
-    if _STRING.sub("", text[1:-1]).strip(" ,\t\r\n"):
-        return None
-    # String by string: numpy puts no comma between two, and Python would join them.
-    try:
-        return [ast.literal_eval(match.group().replace("\n", "\\n")) for match in _STRING.finditer(text)]
-    except (ValueError, SyntaxError):
-        return None
-
-
-def _is_null(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))
+def _as_list(value: Any, key: str, name: str) -> Any:
+    """A list, printed or not, as one list of its entries; anything else as it is."""
+    if isinstance(value, str):
+        listed = printed_list(value)
+        if listed is None:
+            return value.split("|") if name in _PIPED else value
+        value = listed
+    if not isinstance(value, (list, tuple)):
+        return value
+    # The result of one search comes as a list of one list; a pair of texts within is none of ours to divide.
+    nested = key != "contexts" or (len(value) == 1 and isinstance(value[0], list))
+    return flat(list(value)) if nested else list(value)

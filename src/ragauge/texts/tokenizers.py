@@ -18,6 +18,7 @@ from ragauge.contract.checks import require_text
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.progress import progress
 from ragauge.texts.model_files import model_path
+from ragauge.texts.surrogates import without_surrogates
 from ragauge.texts.words import WORD
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ does not touch white space on both sides (and the text before it is not empty).
 """
 
 _BATCH = 4096
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _WORD = re.compile(rf"{WORD}|[^\w\s]")
 
 
@@ -101,16 +101,11 @@ class HuggingFaceTokenizer:
         found: list[np.ndarray] = []
         with progress(len(texts), "tokenising", "text") as bar:
             for first in range(0, len(texts), _BATCH):
-                batch = [_encodable(text) for text in texts[first : first + _BATCH]]
+                batch = [without_surrogates(text) for text in texts[first : first + _BATCH]]
                 encodings = tokenizer.encode_batch(batch, add_special_tokens=False)
                 found += [np.array(e.offsets, dtype=np.int64).reshape(-1, 2) for e in encodings]
                 bar.update(len(batch))
         return found
-
-
-def _encodable(text: str) -> str:
-    """The text with lone surrogates, which UTF-8 cannot say, replaced one for one."""
-    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
 @dataclass(frozen=True)

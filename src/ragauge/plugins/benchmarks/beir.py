@@ -15,6 +15,7 @@ from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow, string
 from ragauge.datasets._files import existing_folder, json_rows, lines, parse_json, text_of
 from ragauge.datasets._gather import Document, Rows
+from ragauge.datasets._packing import PACKED
 from ragauge.plugins.benchmarks.judged import (
     JudgedSource,
     Judgement,
@@ -49,7 +50,7 @@ class Beir(JudgedSource):
         require_flag("dataset.title_in_text", self.title_in_text)
 
     def files(self) -> Mapping[str, Path]:
-        """The three files, packed by gzip or not; ConfigError if one is not there."""
+        """The three files, packed or not; ConfigError if one is not there."""
         folder = existing_folder("path", self.path)
         return {
             "corpus": self._file(folder, "corpus.jsonl"),
@@ -69,12 +70,12 @@ class Beir(JudgedSource):
         )
 
     def _file(self, folder: Path, name: str) -> Path:
-        for file in (folder / name, folder / f"{name}.gz"):
-            if file.is_file():
+        for suffix in ("", *PACKED):
+            if (file := folder / f"{name}{suffix}").is_file():
                 return file
         there = ", ".join(sorted(p.name.split(".")[0] for p in folder.glob("qrels/*.tsv*")))
         hint = f"; dataset.split may be {there}" if name.startswith("qrels/") and there else ""
-        raise ConfigError(f"dataset.path={self.path}: there is no {name} or {name}.gz{hint}")
+        raise ConfigError(f"dataset.path={self.path}: there is no {name} or {name}{PACKED[0]}{hint}")
 
     def _document(self, read: Any) -> Document:
         row = parse_json(read)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError
-from ragauge.datasets._files import SUFFIXES, table_rows
+from ragauge.datasets._files import SUFFIXES, is_table, table_rows
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class Table:
     def _local(self) -> list[Path]:
         path = Path(self.path).expanduser()
         if path.is_file():
-            if not path.name.endswith(SUFFIXES):
+            if not is_table(path):
                 raise ConfigError(f"dataset.{self.key}={self.path}: allowed are files of {', '.join(SUFFIXES)}")
             return [path]
         folder = path / self.subset if self.subset else path
-        there = sorted(file for file in folder.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
+        there = sorted(file for file in folder.rglob("*") if is_table(file) and file.is_file())
         chosen = [file for file in there if self.split is None or file.name.startswith(self.split)]
         if not chosen:
             names = ", ".join(file.relative_to(folder).as_posix() for file in there[:5]) or "none"

@@ -14,6 +14,7 @@ from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow, valid_string
 from ragauge.datasets._files import parsed
 from ragauge.datasets._gather import Document, FileSource, Gatherer, Part, Rows, stream_documents
+from ragauge.datasets._lists import all_texts, printed_list
 from ragauge.plugins.benchmarks.hub import Table
 
 _COLUMNS = ("qid_column", "answer_column", "contexts_column", "evidence_column", "relevant_column",
@@ -33,7 +34,7 @@ class HuggingFace(FileSource):
     """
 
     component: ClassVar[str] = "huggingface"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     name: str = runtime("huggingface")
     path: str | Path | None = runtime(None)
@@ -100,7 +101,7 @@ class HuggingFace(FileSource):
             with gather.row(question.where, columns) as at:
                 row = question.row
                 at.qid = qid = self._qid(question)
-                queries = _texts(row, self.question_column)
+                queries = _texts(row, self.question_column, printed=False)
                 if len(queries) != 1:
                     raise BadRow(f"column {self.question_column!r} holds {len(queries)} texts, not one")
                 gather.add_topic(
@@ -131,14 +132,14 @@ class HuggingFace(FileSource):
             with gather.row(where):
                 row = parsed(raw)
                 contexts = [] if self.contexts_column is None else _texts(row, self.contexts_column)
-                relevant = [] if self.relevant_column is None else _texts(row, self.relevant_column)
+                relevant = [] if self.relevant_column is None else _docnos(row, self.relevant_column)
                 found.append(_Question(where, number, row, contexts, relevant))
             yield from found
 
     def _document(self, raw: Any) -> Document:
         row = parsed(raw)
-        title = "" if self.title_column is None else " ".join(_texts(row, self.title_column))
-        return _identifier(row, self.docno_column), title, "\n".join(_texts(row, self.text_column))
+        title = "" if self.title_column is None else " ".join(_texts(row, self.title_column, printed=False))
+        return _identifier(row, self.docno_column), title, "\n".join(_texts(row, self.text_column, printed=False))
 
     def _qid(self, question: _Question) -> str:
         return str(question.number) if self.qid_column is None else _identifier(question.row, self.qid_column)
@@ -179,19 +180,27 @@ def _cell(row: Mapping[str, Any], column: str) -> Any:
     return row[column]
 
 
-def _texts(row: Mapping[str, Any], column: str) -> list[str]:
-    """The texts of a cell: a text, a list of them, what an object holds under `text`, or nothing; [] then."""
+def _texts(row: Mapping[str, Any], column: str, printed: bool = True) -> list[str]:
+    """The texts of a cell: a text, a list of them, what an object holds under `text`, or nothing; [] then.
+
+    printed: a text that is a printed list of texts is these; the text of a document is one whatever it says.
+    """
     value = _cell(row, column)
-    if isinstance(value, Mapping) and "text" in value:  # answers as SQuAD has them
-        value = value["text"]
-    values = [] if value is None else value if isinstance(value, list) else [value]
-    # Whole numbers are texts, too: ids, and answers such as 1912.
-    whole = [str(one) if type(one) is int else one for one in values]
-    return [valid_string(one, f"column {column!r}: what should be a text or a list of texts") for one in whole]
+    if value is None:
+        return []
+    what = f"column {column!r}: what should be a text or a list of texts"
+    return all_texts(value, what) if printed or not isinstance(value, str) else [valid_string(value, what)]
+
+
+def _docnos(row: Mapping[str, Any], column: str) -> list[str]:
+    """The docnos of a cell: as `_texts`, and a printed list of numbers is several of them."""
+    value = _cell(row, column)
+    listed = printed_list(value) if isinstance(value, str) else None
+    return _texts({column: value if listed is None else listed}, column)
 
 
 def _identifier(row: Mapping[str, Any], column: str) -> str:
-    values = _texts(row, column)
+    values = _texts(row, column, printed=False)
     if len(values) != 1:
         raise BadRow(f"column {column!r} holds {len(values)} ids, not one")
     return values[0]

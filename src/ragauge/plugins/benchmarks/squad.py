@@ -14,8 +14,9 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow, flag, listed, listed_or_none, string
-from ragauge.datasets._files import json_value, kind, parsed, rows
+from ragauge.datasets._files import json_value, parsed, rows
 from ragauge.datasets._gather import Gatherer, OneFile, Paragraphs
+from ragauge.datasets._packing import kind
 from ragauge.texts.sentences import sentence_spans
 
 

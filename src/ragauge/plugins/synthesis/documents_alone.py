@@ -14,7 +14,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Dataset, Source
 from ragauge.datasets._fields import BadRow
-from ragauge.datasets._files import SUFFIXES, parsed, table_rows
+from ragauge.datasets._files import SUFFIXES, is_table, parsed, table_rows
 
 _NAMES = ("query", "question")
 
@@ -71,7 +71,7 @@ def questions_of(key: str, path: str | Path) -> list[str]:
     ConfigError, which names the config key, for a file that is not there; DataError names the row.
     """
     file = Path(path).expanduser()
-    if not file.is_file() or not file.name.endswith(SUFFIXES):
+    if not file.is_file() or not is_table(file):
         raise ConfigError(f"{key}: {path} is no file of {', '.join(SUFFIXES)}")
     found = []
     for where, row in table_rows(file):

@@ -17,7 +17,8 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Tools
 from ragauge.datasets import BadRow, recordings
-from ragauge.datasets._files import every_line, first_character, kind, text_of
+from ragauge.datasets._files import DIVIDED, PARQUET, first_character, text_of
+from ragauge.datasets._packing import every_line, kind
 from ragauge.datasets.recordings import Recorded
 from ragauge.retrieval.passages import name_of
 from ragauge.retrieval.retrievers._ranking import as_transformer, rows_by_docno, run_frame
@@ -224,7 +225,7 @@ def _others_retrieve(file: Path, system: str | None) -> bool:
 
 def _is_trec(file: Path) -> bool:
     """Whether a file's first line is one of a TREC run, and no JSON."""
-    if kind(file).lower() in (".csv", ".parquet", ".pq"):
+    if kind(file) in (*PARQUET, *DIVIDED):
         return False
     return first_character(file) not in ("{", "[")
 
@@ -253,7 +254,7 @@ def read_trec_run(path: Path) -> pd.DataFrame:
 
     Fields are divided by white space. Empty lines are skipped, and comments, such as those of ir_metadata: lines that
     begin with `#` and have not the fields of a hit, one of a topic whose qid begins so. Lines are counted from 1. The
-    file may be packed by gzip or bzip2.
+    file may be packed.
     """
     rows: list[tuple[str, str, float, int]] = []
     for number, line in enumerate(every_line(path), 1):
