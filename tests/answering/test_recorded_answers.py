@@ -94,12 +94,12 @@ def test_missing_topics_are_an_error_or_missing_answers(tmp_path: Path, tools: T
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({"qid": "q1", "answer": 3}, "'answer' is not a string: 3"),
+        ({"qid": "q1", "answer": True}, "'answer' is not a string: True"),
         ({"qid": "q1", "answer": "x", "seconds": -1}, "'seconds' is no number from 0: -1"),
         ({"qid": "q1", "answer": "x", "cost": "much"}, "'cost' is no number from 0: 'much'"),
         ({"qid": "q1", "answer": "x", "cost": True}, "'cost' is no number from 0: True"),
         ({"qid": "q1", "answer": "x", "prompt_tokens": 1.5}, "'prompt_tokens' is no whole number: 1.5"),
-        ({"qid": "q1", "answer": "x", "seconds": 1e999}, "'seconds' is no number from 0: inf"),
+        ({"qid": "q1", "answer": "x", "seconds": "1e999"}, "'seconds' is no number from 0: '1e999'"),
     ],
 )
 def test_a_bad_row_is_named(tmp_path: Path, tools: Tools, row: dict[str, Any], told: str) -> None:

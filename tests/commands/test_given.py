@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from hypothesis import strategies
 import ragauge
 from ragauge.commands import given
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.datasets.recordings import read_rows
 
 ROW = {
     "user_input": "Which town?",
@@ -134,29 +136,130 @@ def test_a_file_is_named_by_its_content_and_its_systems_are_found(tmp_path: Path
     assert given.sample_file(tmp_path / "rows.csv", None, tmp_path) == (tmp_path / "rows.csv", ["a", "b"])
 
 
-def test_an_app_answers_what_has_no_answer_and_its_errors_are_those_of_rows(tmp_path: Path) -> None:
+class Document:
+    """As LangChain's."""
+
+    page_content = "it is"
+
+
+def asked(app: Any, folder: Path, *questions: str) -> list[dict[str, Any]]:
+    file, _ = given.sample_file([{"question": one} for one in questions], app, folder)
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+
+
+def test_an_app_answers_what_has_no_answer_and_its_errors_are_those_of_rows(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nested: Any = "deep"
+    for _ in range(2_000):
+        nested = [nested]
+    given_for = {
+        "text?": "yes", "half?": "yes \ud83d", "pair?": ("yes", ["it is"]), "documents?": ("yes", [Document()]),
+        "dict?": {"answer": "yes", "seconds": 2.0}, "chain?": {"result": "yes", "contexts": "['it is']"},
+        "number?": 7, "nothing?": (None, ["it is"]), "list?": ["yes"], "deep?": ("yes", nested), "none?": None,
+    }  # fmt: skip
+
     def app(question: str) -> Any:
         if question == "bad?":
             raise ValueError("no such page")
-        return {"text?": "yes", "pair?": ("yes", ["it is"]), "dict?": {"answer": "yes", "seconds": 2.0}}[question]
+        if question == "silent?":
+            raise TimeoutError
+        return given_for[question]
 
-    questions = ["text?", "pair?", "dict?", "bad?"]
-    file, _ = given.sample_file([ROW, *({"question": q} for q in questions)], app, tmp_path)
-    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-    assert rows[0] == ROW
-    assert rows[1:] == [
-        {"question": "text?", "response": "yes"},
-        {"question": "pair?", "response": "yes", "retrieved_contexts": ["it is"]},
-        {"question": "dict?", "answer": "yes", "seconds": 2.0},
-        {"question": "bad?", "retrieved_contexts": [], "error": "ValueError: no such page"},
+    rows = asked(app, tmp_path, *given_for, "bad?", "silent?")
+    assert [{key: value for key, value in row.items() if key != "question"} for row in rows] == [
+        {"response": "yes"},
+        {"response": "yes \ufffd"},
+        {"response": "yes", "retrieved_contexts": ["it is"]},
+        {"response": "yes", "retrieved_contexts": ["it is"]},
+        {"answer": "yes", "seconds": 2.0},
+        {"answer": "yes", "contexts": "['it is']"},
+        {"response": 7},
+        {"error": "the app returned no answer", "retrieved_contexts": ["it is"]},
+        {"error": "the app returned a list of str: 'response' is not a string: ['yes']"},
+        {"error": "the app returned a tuple of str, list: it is nested too deep"},
+        {"error": "the app returned None: it holds no answer"},
+        {"error": f"ValueError: no such page (test_given.py, line {app.__code__.co_firstlineno + 2}, in app)"},
+        {"error": f"TimeoutError (test_given.py, line {app.__code__.co_firstlineno + 4}, in app)"},
     ]
+    assert "the app failed for 5 of 13 rows; the first: the app returned a list of str" in caplog.text
+    assert given.sample_file([ROW], app, tmp_path)[0].read_text("utf-8") == json.dumps(ROW) + "\n"
+    assert "every sample has an answer already" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        (["yes"], "a list of str: 'response' is not a string"), (None, "None: it holds no answer"),
+        ({"a": "x", "b": "y"}, "a dict: its keys are 'a', 'b'"), (("yes", [1, None]), "entry 2 of 'retri"),
+        ((1, 2, 3), "a tuple of int, int, int"),
+    ],
+)  # fmt: skip
+def test_what_no_row_takes_is_an_error_before_the_second_question(tmp_path: Path, first: Any, told: str) -> None:
+    questions: list[str] = []
+
+    def app(question: str) -> Any:
+        questions.append(question)
+        return first
+
+    with pytest.raises(DataError, match=f"sample 1: the app returned .*{told}.*allowed are the answer"):
+        asked(app, tmp_path, "a?", "b?")
+    assert questions == ["a?"]
+
+
+def test_an_app_that_always_raises_or_takes_other_arguments_says_so(tmp_path: Path) -> None:
+    def app(question: str) -> str:
+        raise KeyError("retriever")
+
+    with pytest.raises(DataError, match=r"2 of 2 rows; the first: KeyError: 'retriever' \(test_given.py, line"):
+        asked(app, tmp_path, "a?", "b?")
+    with pytest.raises(DataError, match="called with the question alone: missing a required argument: 'k'"):
+        asked(lambda question, k: "x", tmp_path, "a?")
+
+
+def test_an_app_may_be_asynchronous_also_where_a_loop_is_running(tmp_path: Path) -> None:
+    loops = set()
+
+    async def app(question: str) -> str:
+        await asyncio.sleep(0)
+        loops.add(id(asyncio.get_running_loop()))
+        if question == "bad?":
+            raise ValueError("no such page")
+        return "yes"
+
+    async def in_a_notebook() -> list[dict[str, Any]]:
+        return asked(app, tmp_path, "a?", "b?", "bad?")
+
+    rows = asyncio.run(in_a_notebook())
+    assert [row.get("response") for row in rows] == ["yes", "yes", None]
+    assert rows[2]["error"].startswith("ValueError: no such page (test_given.py")
+    assert len(loops) == 1
+
+
+def test_frames_have_missing_values_times_and_columns_of_one_name(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"question": ["a", "b"], "answer": [5, None], "when": pd.Timestamp("2026-01-02"), "x": pd.NA})
+    file, _ = given.sample_file(frame, None, tmp_path)
+    rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    when = "2026-01-02T00:00:00"
+    assert rows == [{"question": "a", "answer": 5.0, "when": when}, {"question": "b", "when": when}]
+    assert read_rows(file, None, "system")[0].text("answer") == "5"
+    frame.columns = ["question", "answer", "answer", "x"]
+    with pytest.raises(DataError, match="column 'answer' stands twice"):
+        given.sample_file(frame, None, tmp_path)
+    nested: Any = "deep"
+    for _ in range(2_000):
+        nested = [nested]
+    with pytest.raises(DataError, match="sample 2: its values are nested too deep"):
+        given.sample_file([ROW, {**ROW, "contexts": nested}], None, tmp_path)
 
 
 def test_what_failed_is_asked_again_and_its_error_is_gone(tmp_path: Path) -> None:
     def broken(question: str) -> str:
         raise ValueError("no such page")
 
-    first, _ = given.sample_file([{"question": "a?"}], broken, tmp_path)
+    with pytest.raises(DataError, match="no such page"):
+        given.sample_file([{"question": "a?"}], broken, tmp_path)
+    [first] = tmp_path.iterdir()
     again, _ = given.sample_file(first, lambda question: ("yes", ["it is"]), tmp_path)
     assert json.loads(again.read_text("utf-8")) == {
         "question": "a?", "response": "yes", "retrieved_contexts": ["it is"],

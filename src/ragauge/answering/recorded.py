@@ -37,7 +37,7 @@ class RecordedAnswers:
     """
 
     component: ClassVar[str] = "recorded"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     kind: ClassVar[str] = "recorded"
     uses: ClassVar[frozenset[str]] = frozenset()
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import json
-import math
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -17,11 +15,12 @@ from typing import Any
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import Quote, QuotedString
 
+from ragauge.commands.asking import ask_app
 from ragauge.commands.conf import OWN
+from ragauge.commands.rows import line_of, rows_of
 from ragauge.contract import loading
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets._fields import BadRow
-from ragauge.datasets.recordings import NAMES, entries, systems_in
+from ragauge.datasets.recordings import opened_row, systems_in
 from ragauge.experiment.setup.config import Config
 from ragauge.experiment.setup.packages import owners
 
@@ -116,92 +115,22 @@ def sample_file(samples: Any, app: Callable[[str], Any] | None, folder: Path) ->
 
     samples: rows as dicts or objects, a DataFrame, a RAGAS or DeepEval dataset, or the path of a file. Samples that are
         no file, or that an app adds to, become one in `folder`, which is named by its content.
-    app: a function that gets the question of each row without an answer. It returns the answer, (answer, contexts), or
-        a dict of a row's keys; an exception is that row's error. DataError names a row by its number.
+    app: a function that gets the question of each row without an answer (`ragauge.commands.asking`). DataError names a
+        row by its number.
     """
-    rows = [_as_row(one, number) for number, one in enumerate(_listed(samples), 1)]
-    if not rows:
-        raise DataError("samples: there is none; allowed are rows with a question, an answer, contexts, ...")
-    systems = list(dict.fromkeys(system for row in rows for system in systems_in(row)))
+    rows = rows_of(samples)
+    systems = list(dict.fromkeys(system for row in rows for system in systems_in(opened_row(row))))
     if isinstance(samples, (str, os.PathLike)) and app is None:
         return Path(samples).expanduser().absolute(), systems
+    failed = None
     try:
         if app is not None:
-            for place, row in enumerate(rows):
-                rows[place] = _asked(app, row, place + 1)
+            failed = ask_app(app, rows)
     finally:  # what an app has answered is kept, whatever stops it
-        content = "".join(f"{_line(row, number)}\n" for number, row in enumerate(rows, 1))
+        content = "".join(f"{line_of(row, number)}\n" for number, row in enumerate(rows, 1))
         file = folder.absolute() / f"{hashlib.sha256(content.encode()).hexdigest()[:16]}.jsonl"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content, encoding="utf-8")
+    if failed is not None:
+        raise DataError(f"{failed}; the rows: {file}")
     return file, systems
-
-
-def _listed(samples: Any) -> Iterable[Any]:
-    """The rows of what holds some."""
-    if isinstance(samples, (str, os.PathLike)):
-        found: Iterable[Any] = _of_file(Path(samples).expanduser())
-    elif hasattr(samples, "to_dict") and hasattr(samples, "columns"):  # a DataFrame
-        found = samples.to_dict("records")
-    elif hasattr(samples, "to_list"):  # RAGAS's EvaluationDataset, Hugging Face's Dataset
-        found = samples.to_list()
-    elif hasattr(samples, "test_cases"):  # DeepEval's EvaluationDataset
-        found = samples.test_cases or samples.goldens
-    elif isinstance(samples, Iterable) and not isinstance(samples, Mapping):
-        found = samples
-    else:
-        raise DataError(
-            f"samples: {type(samples).__name__} is none of a list of rows, a DataFrame, a RAGAS or DeepEval dataset "
-            "and the path of a file"
-        )
-    return found
-
-
-def _of_file(file: Path) -> Iterator[Mapping[str, Any]]:
-    if not file.is_file():
-        raise DataError(f"samples: there is no file {file}")
-    for entry in entries(file):
-        try:
-            yield entry.read()
-        except BadRow as bad:
-            raise DataError(f"{entry.where}: {bad}") from None
-
-
-def _as_row(one: Any, number: int) -> dict[str, Any]:
-    if isinstance(one, Mapping):
-        return dict(one)
-    if not hasattr(one, "__dict__"):
-        raise DataError(f"sample {number} is no row: allowed are dicts, and objects of RAGAS and DeepEval")
-    return dict(one.model_dump() if hasattr(one, "model_dump") else vars(one))
-
-
-def _asked(app: Callable[[str], Any], row: dict[str, Any], number: int) -> dict[str, Any]:
-    names = NAMES["question"]
-    question = next((row[name] for name in names if row.get(name)), None)
-    if question is None:
-        raise DataError(f"sample {number} has no question; allowed names are {', '.join(names)}")
-    if any(row.get(name) for name in NAMES["answer"]):
-        return row
-    row = {name: value for name, value in row.items() if name not in NAMES["error"]}  # of an earlier call
-    try:
-        given = app(question)
-    except Exception as error:
-        return {**row, "retrieved_contexts": [], "error": f"{type(error).__name__}: {error}"}
-    if isinstance(given, Mapping):
-        return {**row, **given}
-    answer, contexts = given if isinstance(given, tuple) else (given, None)
-    return {**row, "response": answer, **({} if contexts is None else {"retrieved_contexts": contexts})}
-
-
-def _line(row: Mapping[str, Any], number: int) -> str:
-    try:
-        return json.dumps({str(k): _plain(v) for k, v in row.items() if v is not None}, ensure_ascii=False)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"sample {number}: {error}; allowed are texts, numbers, and lists and dicts of these") from None
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON holds it: arrays as lists, numpy's numbers as Python's, NaN as null."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    return None if isinstance(value, float) and math.isnan(value) else value

@@ -62,7 +62,10 @@ def evaluate(
         raise ConfigError(f"metrics={metrics!r}: allowed are lists of names, such as ['em', 'f1']")
     folder = Path(settings.get("store") or default_folder()) / "samples"
     file, systems = given.sample_file(samples, app, folder)
-    own = {"experiment": "recorded", "recorded.path": file, "answers": [*metrics], "judge": judge, **settings}
+    own = {"experiment": "recorded", "recorded.path": file, "answers": [*metrics], "judge": judge}
+    if app is not None:  # what it gave no contexts for has none that are known
+        own["retriever.on_missing"] = "missing"
+    own |= settings
     texts = [*given.overrides(overrides, {}, swept=False), *given.overrides((), own, swept=False)]
     if len(systems) < 2:
         return run(texts, None, {})

@@ -78,7 +78,7 @@ def _inside(inner: Mapping[str, Any], to: str, names: Names) -> dict[str, Any]:
     main = {"question": names["question"], "answer": names["answer"], "reference": names["reference"]}[to]
     # The answer that is expected is called an answer there, too.
     main = (*main, *names["references"], *names["answer"]) if to == "reference" else main
-    name = _held(inner, (*main, *_WORDS)) or _only_text(inner)
+    name = _held(inner, (*main, *_WORDS)) or _only_text(inner, names)
     rest = {key: value for key, value in inner.items() if key != name}
     return rest if name is None else {**rest, to: inner[name]}
 
@@ -86,7 +86,7 @@ def _inside(inner: Mapping[str, Any], to: str, names: Names) -> dict[str, Any]:
 def _of_promptfoo(row: Mapping[str, Any], names: Names) -> dict[str, Any]:
     """A result of promptfoo: its variables, the output, and the reference of its assertions."""
     given: Mapping[str, Any] = row["vars"]
-    name = _held(given, names["question"]) or _only_text(given)
+    name = _held(given, names["question"]) or _only_text(given, names)
     if name is None:
         raise BadRow(
             f"this is a result of promptfoo, and none of its vars ({', '.join(given) or 'none'}) is a question; "
@@ -133,7 +133,8 @@ def _held(row: Mapping[str, Any], names: Sequence[str]) -> str | None:
     return next((name for name in names if not is_null(row.get(name))), None)
 
 
-def _only_text(inner: Mapping[str, Any]) -> str | None:
-    """The one key of an object that holds a text; None where there are several, or none."""
-    texts = [key for key, value in inner.items() if isinstance(value, str)]
+def _only_text(inner: Mapping[str, Any], names: Names) -> str | None:
+    """The one key of an object that holds a text and is no name of something else; None of several, or none."""
+    known = {name for of_key in names.values() for name in of_key}
+    texts = [key for key, value in inner.items() if isinstance(value, str) and key not in known]
     return texts[0] if len(texts) == 1 else None

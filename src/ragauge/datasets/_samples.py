@@ -32,7 +32,7 @@ class SamplesDataset(FileSource):
     """
 
     component: ClassVar[str] = "samples"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     name: str = runtime("samples")
     path: str | Path | None = runtime(None)

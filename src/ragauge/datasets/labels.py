@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -141,14 +140,18 @@ def read_texts(file: Path) -> pd.DataFrame:
         raise DataError(f"{file}: no CSV file in UTF-8: {error}") from None
     columns: list[str] = []
     rows: list[dict[str, str]] = []
-    for number, header, cells in csv_rows(file, partial(require_distinct, file), separator):
-        columns = [name for name in header if name]
+
+    def check(header: list[str]) -> None:
+        require_distinct(file, header)
+        columns.extend(name for name in header if name)
+
+    for number, header, cells in csv_rows(file, check, separator):
         try:
             row = named_cells(header, [*cells, *[""] * (len(header) - len(cells))])
             rows.append({name: valid_string(cell, f"column {name!r}") for name, cell in row.items()})
         except BadRow as bad:
             raise DataError(f"{file}, row {number}: {bad}") from None
-    return pd.DataFrame(rows, columns=columns or None, dtype="str")
+    return pd.DataFrame(rows, columns=columns, dtype="str")
 
 
 def require_columns(

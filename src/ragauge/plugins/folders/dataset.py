@@ -37,7 +37,7 @@ class Folder(FileSource):
     """
 
     component: ClassVar[str] = "folder"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     name: str = runtime("folder")
     path: str | Path | None = runtime(None)
