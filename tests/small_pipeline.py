@@ -14,6 +14,7 @@ import pandas as pd
 from quoting import Quoting
 from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.answer_measures import infos_of
+from ragauge.contract.groups import RANKINGS
 from ragauge.contract.protocols import Embedder
 from ragauge.datasets import JsonlDataset
 from ragauge.experiment.stages.pipeline import Pipeline
@@ -111,7 +112,8 @@ class SmallPipelines:
     ) -> Pipeline:
         """A pipeline of these components; `docs` and `topics` replace the rows."""
         store = Store(self.folder / "store")
-        return Pipeline(self.components(**others), store, n_tokens, n_grid, max_missing_share)
+        measures = others.pop("measures", RANKINGS)
+        return Pipeline(self.components(**others), store, n_tokens, n_grid, max_missing_share, measures=measures)
 
 
 def own_values(job: Pipeline) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.findings.answers import cut_after_answers, recorded_costs
 from ragauge.findings.classes import shares_of_all
 from ragauge.findings.pooling import Pooled
-from ragauge.findings.terminal import common_text, job_line, valued
+from ragauge.findings.terminal import common_text, job_line, leaderboard_text, valued
 from ragauge.findings.topics import longest_match, match_evidence
 
 EM = AnswerMeasureInfo("em", "exact match", unit="share")
@@ -85,7 +85,20 @@ def test_of_how_many_topics_a_mean_is_stands_beside_it_where_some_lack_a_value()
     assert common_text(pairs, 40, [EM, f1]).endswith("on those that both have: exact match 30 to 35")
     assert common_text(pairs[1:], 40, [EM, f1]).endswith("exact match 35")
     assert common_text(pairs, 30, [EM, f1]) == ""
+    scores = pairs[:1].assign(measure="ir_score", n=66)
+    assert common_text(scores, 100, [EM], 100).endswith("compared on those that both have: IR score 66")
+    assert common_text(scores, 100, [EM], 66) == ""
     assert common_text(pairs[:0], 40, [EM]) == ""
+
+
+def test_a_score_of_some_topics_says_of_how_many() -> None:
+    values = {"ir_score": 0.87, "ir_score_topics": 66, "topics": 110, "topics_unanswerable": 10, "seconds_total": 1.0}
+    assert "IR score 0.870 of 66 of 100 topics  1.0 s" in job_line("x", values)
+    assert "IR score 0.870  1.0 s" in job_line("x", {**values, "topics_without_evidence": 34})
+    board = pd.DataFrame([{"system": "x", "ir_score": 0.87, "ir_score_in_best_set": True, "n_topics": 110,
+                           "n_judged": 0, "n_classed": 0, "n_scored": 66, "n_scorable": 100}])  # fmt: skip
+    assert "0.870* of 66" in leaderboard_text(board, 100, judged=False)
+    assert "of 66" not in leaderboard_text(board.assign(n_scorable=66), 100, judged=False)
 
 
 def jobs(**changes: Any) -> Jobs:

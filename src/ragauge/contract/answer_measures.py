@@ -25,11 +25,12 @@ NO_ANSWER, NO_REFERENCE, NO_EVIDENCE, NO_CONTEXT, NO_CLAIMS = (
     "no answer", "no reference", "no evidence", "no context", "no claims",
 )  # fmt: skip
 NO_NUGGETS, NO_CITATIONS = "no nuggets", "no citations"
+NO_DOCUMENT = "no document"  # of a ranking of texts that are no documents of the corpus
 NOT_SAMPLED = "not sampled"  # of a topic that a sample of topics leaves out
 NOTHING_USED = "nothing used"  # the answer rests on no passage, so that there is none to look at
 SETTLED = (
     "none", NO_ANSWER, NO_REFERENCE, NO_EVIDENCE, NO_CONTEXT, NO_CLAIMS, NO_NUGGETS, NO_CITATIONS,
-    NOTHING_USED,
+    NOTHING_USED, NO_DOCUMENT,
 )  # fmt: skip
 # Of a measure's metrics and columns.
 ENDS = (*MEASURE_ENDS, "_in_best_set", "_detail")

@@ -66,9 +66,11 @@ class DatasetOffers(Protocol):
     run_job: the dotted path of the function that runs a job of it in the place of the stages. It is called with the
         job's config, folder and record, which it fills, and holds the job to its gates (`ragauge.experiment.gates`).
         "": the stages run.
+    own_document: "drop" leaves a document out of the ranking of the topic that it is: same id, same text.
     """
 
     run_job: str = ""
+    own_document: str = "keep"
 
 
 class RetrieverOffers(PartOffers, Protocol):

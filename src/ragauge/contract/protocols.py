@@ -276,11 +276,14 @@ class SeesEvidence(Protocol):
 
 
 class TopicsFailed(Exception):
-    """Raised by `BringsTexts.bring` with all that it brought, where a rerun should ask again for `qids`."""
+    """Raised by `BringsTexts.bring` with all that it brought, where it is not known what `qids` retrieve.
 
-    def __init__(self, run: pd.DataFrame, texts: pd.DataFrame, qids: Sequence[str]) -> None:
+    again: whether a rerun should ask again for them; False where nobody recorded it.
+    """
+
+    def __init__(self, run: pd.DataFrame, texts: pd.DataFrame, qids: Sequence[str], again: bool = True) -> None:
         super().__init__(f"{len(qids)} topics failed")
-        self.run, self.texts, self.qids = run, texts, list(qids)
+        self.run, self.texts, self.qids, self.again = run, texts, list(qids), again
 
 
 @runtime_checkable
@@ -295,7 +298,8 @@ class BringsTexts(Protocol):
         """Frame `run` of the topics [qid, query], and [docno, text] of what it brings that is no chunk.
 
         `ragauge.retrieval.passages` names texts that have no name. The run may have a column `failed` (bool):
-        topics for which a rerun should ask again; TopicsFailed says the same of topics without a row.
+        topics for which a rerun should ask again; TopicsFailed says the same of topics without a row. These topics
+        have no IR score and no measure of the ranking.
         """
 
 

@@ -143,11 +143,11 @@ def recorded_file(key: str, value: str | Path | None) -> Path:
     return path
 
 
-def check_picking(group: str, system: object, on_missing: object) -> None:
+def check_picking(group: str, system: object, on_missing: object, choices: Sequence[str] = ON_MISSING) -> None:
     """ConfigError for values of the settings that every recorded component has."""
     ok = system is None or (isinstance(system, str) and bool(system.strip()))
     require(f"{group}.system", system, ok, "names of a file's systems, and null")
-    require_choice(f"{group}.on_missing", on_missing, ON_MISSING)
+    require_choice(f"{group}.on_missing", on_missing, choices)
 
 
 def entries(file: Path) -> Iterator[Entry]:

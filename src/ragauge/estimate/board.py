@@ -71,17 +71,17 @@ def leaderboard(
 ) -> pd.DataFrame:
     """A row per group, the best IR score first: scores and shares with intervals, and who may be the best.
 
-    Where no topic has an IR score, the largest share of right answers comes first, and without verdicts the
-    best value of the first answer measure. The IR score is of the topics that have one, shares are of the
-    rows `with_classes`. `frame` has one row per topic and group (one n_tokens). Columns: the group, `n_topics`,
+    Where no topic has an IR score, the largest share of right answers comes first, and without verdicts the best value
+    of the first answer measure. The IR score is of the topics that have one, shares are of the rows `with_classes`.
+    `frame` has one row per topic and group (one n_tokens). Columns: the group, `n_topics`, `n_scored` of them,
     `n_judged` of the `n_classed` that can be; then `ir_score`, `judge_share_1`..`_5`, `judge_share_missing`,
     `hallucination_share`, `correct_share`, each with `_lo` and `_hi` (see `bounded_mean`); `rejection_share` where
     topics are unanswerable. `ir_score_in_best_set`, `correct_in_best_set`, `hallucination_in_best_set` (fewest) say
     whether a group is in the 95 % confidence set of the best one (see `best_sets`). Shares of a group without any label
     are NaN, and whether it may be the best is then missing (pd.NA). Where a sample of the topics was judged, the shares
     are those of `ppi_shares`. `best` is what `best_sets` makes of the same arguments, where that is known. Each of
-    `answers` adds its mean (its name, `measured_mean`), `_missing` (`missing_share`) and `_in_best_set`. It
-    also adds `_lo` and `_hi`, from a bootstrap with n_boot and seed.
+    `answers` adds its mean (its name, `measured_mean`), `_missing` (`missing_share`) and `_in_best_set`. It also adds
+    `_lo` and `_hi`, from a bootstrap with n_boot and seed.
     """
     check_outcomes(frame, keys=("qid", group), may_lack=("ir_score",))
     if frame.empty:
@@ -93,7 +93,7 @@ def leaderboard(
         of_scores, classed = scored(part), with_classes(part)
         score = bounded_mean(of_scores["ir_score"], of_scores["qid"], level, clusters_of(of_scores))
         row = {group: name, "n_topics": part["qid"].nunique(), "n_judged": len(asked(classed))}
-        row["n_classed"] = len(classed)
+        row |= {"n_classed": len(classed), "n_scored": of_scores["qid"].nunique()}
         row |= {"ir_score": score.value, "ir_score_lo": score.lo, "ir_score_hi": score.hi}
         unjudged = classed["label"].isna().all()
         if len(asked(classed)) < len(classed) and not unjudged:

@@ -16,6 +16,7 @@ import pandas as pd
 from ragauge.contract.frames import batches_of
 from ragauge.contract.offers import GeneratorOffers, MeasureOffers, PartOffers, RetrieverOffers, offered
 from ragauge.contract.protocols import ASKED, AsksForAnswers, BringsTexts, TellsJudging, TellsNeeds, judges_together
+from ragauge.contract.topics import scorable
 from ragauge.experiment.measure_needs import of_measures, untold
 from ragauge.experiment.stages.answering import AnswerVaried, to_judge
 from ragauge.llms.chat_use import Unasked
@@ -81,7 +82,7 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
     llm = pipeline.components.llm
     found: list[pd.DataFrame] = []
     if "chat" in offered(pipeline.components.measure, MeasureOffers).uses:
-        found.append(untold("measure", len(pipeline.frame("scored_evidence"))))
+        found.append(untold("measure", len(scorable(pipeline.frame("evidence"), topics))))
     contexts = None
     try:
         contexts = pipeline.contexts_from_ledger()

@@ -40,14 +40,14 @@ class ScoreFound(JobFinding):
     name = "ir_score"
     after = "scores"
     metrics = (
-        "ir_score{,_lo,_hi,_floor}",
+        "ir_score{,_lo,_hi,_floor,_topics}",
         Metric("{ir_score,ir_score_floor}_at_n{,/*}", chart=True),
     )
 
     def compute(self, job: Job, found: Founds) -> Found:
         """A sentence where unrelated text was short; the charts are kept for the sweep."""
-        n, means = job.n_tokens, job.frame("floor_means")
-        both = (curve_of(job.frame("scores")), floor_of(job.pipeline.components.measure, means))
+        n, means, scores = job.n_tokens, job.frame("floor_means"), job.frame("scores")
+        both = (curve_of(scores), floor_of(job.pipeline.components.measure, means))
         steps = {
             name: {at: value for at, value in curve.items() if at <= n}
             for name, curve in zip(CURVES, both, strict=True)
@@ -55,7 +55,8 @@ class ScoreFound(JobFinding):
         return Found(
             short_of_text(means, n, job.frame("scored_evidence")["qid"].nunique()),
             metrics={
-                name: curve[n] for name, curve in zip(("ir_score", "ir_score_floor"), both, strict=True) if n in curve
+                "ir_score_topics": int((scores["n_tokens"] == n).sum()),
+                **{name: c[n] for name, c in zip(("ir_score", "ir_score_floor"), both, strict=True) if n in c},
             },
             steps={**steps, views.TOKENS: {at: at for at in steps[CURVES[0]]}},
             record=steps,

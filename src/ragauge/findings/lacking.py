@@ -8,10 +8,11 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.answer_measures import NO_CONTEXT, NO_DOCUMENT
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
 from ragauge.contract.offers import PartOffers, offered
-from ragauge.contract.topics import is_unanswerable
+from ragauge.contract.topics import is_unanswerable, scorable
 from ragauge.contract.visible import visible
 from ragauge.texts.languages import language_of_all
 from ragauge.texts.model_languages import languages_of_model
@@ -42,7 +43,9 @@ class Lacking(JobFinding):
 
     name = "lacking"
     after = "scores"
-    metrics = ("topics_{without_evidence,lost_evidence,without_reference,unanswerable}",)
+    metrics = (
+        "topics_{without_contexts,without_documents,without_evidence,lost_evidence,without_reference,unanswerable}",
+    )
 
     def compute(self, job: Job, found: Founds) -> Found:
         """`lacking`, which names some of the topics; lost parts of the evidence are a table."""
@@ -64,13 +67,17 @@ class Lacking(JobFinding):
 def lacking(pipeline: Any) -> dict[str, Any]:
     """A job's record of its topics: their number, how many lack what, and the first ten of these.
 
-    metrics: topics, topics_<what>; lacking: qids by what: evidence, evidence where it should be, something to judge by,
+    metrics: topics, topics_<what>; lacking: qids by what: known contexts, documents among them, evidence,
+    evidence where it should be, something to judge by,
     an answer. An unanswerable topic counts as that alone. foreign: models for other languages than the texts are in.
     """
     topics, lost = pipeline.frame("topics"), pipeline.frame("lost_evidence")
-    evidence = pipeline.frame("scored_evidence")
-    marked = is_unanswerable(topics)
+    evidence = scorable(pipeline.frame("evidence"), topics)
+    marked, unranked = is_unanswerable(topics), unranked_topics(pipeline)
+    named = topics["qid"].isin(pipeline.frame("evidence").dropna(subset="docno")["qid"])
     rows = {
+        "without_contexts": topics["qid"].isin(unranked[NO_CONTEXT]),
+        "without_documents": topics["qid"].isin(unranked[NO_DOCUMENT]) & named,
         "without_evidence": ~topics["qid"].isin(evidence["qid"]) & ~marked,
         "lost_evidence": topics["qid"].isin(lost["qid"]) & ~marked,
         "without_reference": topics["qid"].isin(pipeline.unjudged),
@@ -83,6 +90,13 @@ def lacking(pipeline: Any) -> dict[str, Any]:
         "lacking": {name: qids[:_NAMED] for name, qids in found.items()},
         "foreign": _foreign(pipeline.components, [*evidence["text"].dropna()[:_READ], *topics["query"][:_READ]]),
     }
+
+
+def unranked_topics(pipeline: Any) -> dict[str, list[str]]:
+    """The qids of topics without a ranking of documents: of which no contexts are known, and of which no documents."""
+    made = any("unranked" in stage.makes for stage in pipeline.stages)
+    found = pipeline.frame("unranked") if made else pd.DataFrame(columns=["qid", "why"])
+    return {why: found.loc[found["why"] == why, "qid"].tolist() for why in (NO_CONTEXT, NO_DOCUMENT)}
 
 
 def _foreign(components: Any, texts: Sequence[str]) -> list[str]:
@@ -117,6 +131,8 @@ def _printed(sweep: str) -> set[str]:
 
 
 _LACKING = {
+    "without_contexts": "have no contexts that are known: they have no IR score and no measure of the ranking",
+    "without_documents": "have contexts that are no documents of the corpus word for word: no nDCG, RR and such",
     "without_evidence": "have no evidence: {scored}",
     "lost_evidence": "have evidence that is in no document, or not in the one it names",
     "without_reference": "have no reference answer: they are not judged",
@@ -135,7 +151,7 @@ def lacking_text(records: Sequence[Mapping[str, Any]]) -> list[str]:
     metrics = [record["metrics"] for record in records]
     topics = max(m.get("topics", 0) for m in metrics)
     most = {name: max(m.get(f"topics_{name}", 0) for m in metrics) for name in _LACKING}
-    others = most["without_evidence"] + most["unanswerable"] < topics
+    others = most["without_contexts"] + most["without_evidence"] + most["unanswerable"] < topics
     scored = "the IR score is of the others" if others else "there is no IR score"
     foreign = dict.fromkeys(line for record in records for line in record.get("foreign", ()))
     return [*foreign] + [

@@ -41,6 +41,8 @@ from ragauge.findings.terminal import (
     detectable_text,
     families_text,
     leaderboard_text,
+    scorable_topics,
+    scored,
     valued,
 )
 from ragauge.show.formats import interval, score, whole, written
@@ -109,6 +111,7 @@ class Leaderboard(Finding):
         pairs = compare_pairs(jobs.at_n, "system", jobs.seed, answers=measures, family=family)
         best = best_sets(jobs.at_n, "system", jobs.seed, answers=measures)
         frame = leaderboard(jobs.at_n, "system", jobs.n_boot, jobs.seed, best=best, answers=measures)
+        frame["n_scorable"] = max(scorable_topics(record["metrics"]) for record in jobs.records)
         detectable = detectable_differences(jobs.at_n, pairs, answers=measures, family=family)
         return Found(
             Board(frame, pairs, best, detectable, alike(jobs.at_n, answers=measures), measures),
@@ -123,7 +126,7 @@ class Leaderboard(Finding):
         lost = [f"not in the table, since its jobs failed: {one} ({error})" for one, error in jobs.lost.items()]
         topics, classed = (int(value.frame[name].max()) for name in ("n_topics", "n_classed"))
         below = (
-            common_text(value.pairs, classed, jobs.answer_measures),
+            common_text(value.pairs, classed, jobs.answer_measures, int(value.frame["n_scorable"].max())),
             detectable_text(value.detectable, value.alike, jobs.answer_measures),
             families_text(jobs.families, value.pairs, jobs.answer_measures),
         )
@@ -207,7 +210,7 @@ def _table(jobs: Jobs, value: Board) -> Grid:
 def _row(row: Mapping[Any, Any], value: Board, rejected: bool, several: Sequence[AnswerMeasureInfo]) -> list[str | Num]:
     cells: list[str | Num] = [str(row["system"])]
     if value.scored:
-        cells.append(estimate(row, "ir_score", "score", "ir_score"))
+        cells.append(replace(estimate(row, "ir_score", "score", "ir_score"), note=scored(row)))
     if value.judged:
         cells += [
             estimate(row, "correct_share", "share", "correct"),

@@ -88,6 +88,7 @@ class RankingsFound(JobFinding):
         told = (
             cut_short(measures, run, (retriever.top_k, reranker.top_k or reranker.depth)),
             unjudged(measures, qrels_of(evidence)),
+            _own(job),
         )
         system = job.record["choices"].get("retriever", "ragauge")
         return Found(
@@ -103,6 +104,14 @@ class RankingsFound(JobFinding):
     def show(self, job: Job, value: list[str], found: Founds) -> Shown:
         """The sentences."""
         return Shown(lines=value)
+
+
+def _own(job: Job) -> str | None:
+    """A sentence where documents were left out of the rankings of the topics that they are."""
+    made = any("own_documents" in stage.makes for stage in job.pipeline.stages)
+    n, topics = (len(job.frame(name)) if made else 0 for name in ("own_documents", "topics"))
+    left = "left out of its ranking as BEIR's evaluator does (dataset.own_document=keep keeps it)"
+    return f"{n:,} of {topics:,} topics are themselves a document of the corpus, each {left}" if n else None
 
 
 class Rankings(Finding):

@@ -22,7 +22,9 @@ _PAIRS = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucin
 
 def job_line(name: str, values: Mapping[str, float]) -> str:
     """The numbers of a job in a line: IR score, verdicts or their prediction, money, time."""
+    scored, of = int(values.get("ir_score_topics", 0)), scorable_topics(values)
     parts = [f"IR score {values['ir_score']:.3f}"] if "ir_score" in values else ["no IR score"]
+    parts[0] += f" of {scored} of {of} topics" if 0 < scored < of else ""
     if values.get("judge_share_missing", 1) < 1:
         parts += [
             f"right {values['correct_share']:.0%}",
@@ -42,6 +44,12 @@ def job_line(name: str, values: Mapping[str, float]) -> str:
     return f"{name:<32} " + "  ".join(parts)
 
 
+def scorable_topics(values: Mapping[str, float]) -> int:
+    """The topics of a job, by its metrics, that can have an IR score: with evidence, and answerable."""
+    without = sum(values.get(f"topics_{name}", 0) for name in ("without_evidence", "unanswerable"))
+    return int(values.get("topics", 0) - without)
+
+
 def leaderboard_text(
     board: pd.DataFrame, n_tokens: int, judged: bool, answers: Sequence[AnswerMeasureInfo] = ()
 ) -> str:
@@ -52,15 +60,16 @@ def leaderboard_text(
     several, of 80 characters at most unless one system's name and one measure need more. Measures of
     rankings have columns, three of them, where there is nothing else to rank by.
     """
-    scored = board["ir_score"].notna().any()
+    has_score = board["ir_score"].notna().any()
     shown = besides_rankings(answers)
-    answers = [] if judged else shown if scored or shown else answers[:_RANKINGS]
+    answers = [] if judged else shown if has_score or shown else answers[:_RANKINGS]
     unjudged = judged and bool(board["judge_share_missing"].gt(0).any())
     rows, measured = [], []
     for row in board.to_dict("records"):
         cells = {_SYSTEM: visible(row["system"], one_line=True)}
-        if scored:
+        if has_score:
             cells["IR score"] = _cell(row, "ir_score", "ir_score", "{:.3f}", "{:.3f}")
+            cells["IR score"] += f" {some}" if (some := scored(row)) else ""
         if judged:
             cells["right"] = _cell(row, "correct_share", "correct")
             cells["lack"] = _cell(row, "judge_share_1")
@@ -182,14 +191,22 @@ def valued(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
     return f"of {n}" if n < row["n_classed"] else ""
 
 
-def common_text(pairs: pd.DataFrame, topics: int, answers: Sequence[AnswerMeasureInfo]) -> str:
-    """On how many topics pairs of systems are compared by measures of answers; empty where it is all of them.
+def scored(row: Mapping[Any, Any]) -> str:
+    """`of 70`, the number of topics that have an IR score; empty where all that can have one do."""
+    n, of = row.get("n_scored", 0), row.get("n_scorable", 0)
+    return f"of {n}" if 0 < n < of else ""
 
-    pairs: the frame of `compare_pairs`. Measures of rankings are left out.
+
+def common_text(pairs: pd.DataFrame, topics: int, answers: Sequence[AnswerMeasureInfo], scorable: int = 0) -> str:
+    """On how many topics pairs of systems are compared by IR score and measures of answers; empty where it is all.
+
+    pairs: the frame of `compare_pairs`. topics, scorable: those that can have a class, and an IR score. Measures of
+    rankings are left out.
     """
     parts = []
-    for info in besides_rankings(answers):
-        n = pairs.loc[pairs["measure"] == info.name, "n"]
-        if n.any() and n.min() < topics:  # of a measure of one system there is no pair
-            parts.append(f"{info.label} {n.min()}" + (f" to {n.max()}" if n.max() > n.min() else ""))
+    of = {"ir_score": ("IR score", scorable)}
+    for name, (label, most) in (of | {i.name: (i.label, topics) for i in besides_rankings(answers)}).items():
+        n = pairs.loc[pairs["measure"] == name, "n"]
+        if n.any() and n.min() < most:  # of a measure of one system there is no pair
+            parts.append(f"{label} {n.min()}" + (f" to {n.max()}" if n.max() > n.min() else ""))
     return f"of {topics} topics, two systems are compared on those that both have: {', '.join(parts)}" if parts else ""

@@ -5,6 +5,7 @@ and texts that a recorded or served system brought.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -55,12 +56,18 @@ def standing(passages: pd.DataFrame) -> pd.DataFrame:
     return found.assign(place=place)
 
 
+_PASSAGE = re.compile(r"%p[^%]*$")
 MARK = "text-"  # begins the docno of a text that nobody has named
 
 
 def name_of(text: str) -> str:
     """The docno of a text without one: equal texts have equal names, in all systems."""
     return MARK + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def document_of(docno: str) -> str:
+    """The docno of the document that a chunk, or a passage `<document>%p…`, is of; a document's own is its own."""
+    return _PASSAGE.sub("", docno)
 
 
 def with_brought(chunks: pd.DataFrame, texts: pd.DataFrame, who: str) -> pd.DataFrame:
@@ -78,7 +85,7 @@ def with_brought(chunks: pd.DataFrame, texts: pd.DataFrame, who: str) -> pd.Data
         {
             "docno": texts["docno"].astype("str"),
             "text": texts["text"].astype("str"),
-            "parent": texts["docno"].astype("str").str.replace(r"%p[^%]*$", "", regex=True),
+            "parent": texts["docno"].map(document_of).astype("str"),
             "start": 0,
             "end": texts["text"].str.len().astype("int64"),
         }

@@ -12,6 +12,7 @@ import pytest
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.protocols import TopicsFailed
 from ragauge.measures.rankings import document_run
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.passages import name_of, with_brought
@@ -27,7 +28,11 @@ def written(folder: Path, *rows: Any) -> Path:
 
 
 def brought(path: Path, **how: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
-    run, texts = RecordedRetrieval(path=path, **how).bring(TOPICS, CHUNKS, None)  # type: ignore[arg-type]
+    try:
+        run, texts = RecordedRetrieval(path=path, **how).bring(TOPICS, CHUNKS, None)  # type: ignore[arg-type]
+    except TopicsFailed as missing:
+        assert how["on_missing"] == "missing"
+        run, texts = missing.run, missing.texts
     return frames.check("run", run), texts
 
 
@@ -48,7 +53,7 @@ def test_contexts_are_laid_out_as_they_are_in_their_order_repeated_ones_too(tmp_
     assert contexts(path) == ["", "not in the corpus two  not in the corpus"]
     run, texts = brought(path)
     name = name_of("not in the corpus")
-    assert run["docno"].tolist() == [name, name_of("two"), name_of(""), f"{name}~2"]
+    assert run["docno"].tolist() == [name, name_of("two"), name_of(""), f"{name}%p~2"]
     assert set(texts["docno"]) == set(run["docno"])
 
 
@@ -71,7 +76,7 @@ def test_a_docno_names_its_context_and_a_chunk_is_told_from_another_wording(tmp_
     first, second, third, fourth = run["docno"]
     assert (first, third) == ("a%p1", "d9")
     assert second.startswith("b%p0~")
-    assert fourth.startswith("d9~")
+    assert fourth.startswith("d9%p~")
     assert dict(zip(texts["docno"], texts["text"], strict=True)) == {
         second: "tw", "d9": "mine", fourth: "my",
     }  # fmt: skip
@@ -165,3 +170,10 @@ def test_lines_that_are_no_json_and_settings_that_cannot_be(tmp_path: Path) -> N
         RecordedRetrieval(path=path, on_missing="drop")
     with pytest.raises(ConfigError, match=r"retriever\.system=' '"):
         RecordedRetrieval(path=path, system=" ")
+
+
+def test_contexts_beyond_top_k_are_left_out_and_it_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = written(tmp_path, {"qid": "q1", "contexts": ["a", "b", "c"]}, {"qid": "q2", "contexts": ["d", "e"]})
+    assert contexts(path, top_k=2) == ["a b", "d e"]
+    line = "some.jsonl: 1 topics have up to 3 contexts, more than retriever.top_k=2: the rest is left out"
+    assert [record.getMessage() for record in caplog.records] == [line]

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract import frames
-from ragauge.contract.answer_measures import NO_EVIDENCE
+from ragauge.contract.answer_measures import NO_CONTEXT, NO_EVIDENCE
 from ragauge.contract.identity import identity
 from ragauge.contract.measures import AnswerMeasureInfo, Measure, MeasuresPieces
 from ragauge.contract.offers import MeasureOffers, offered
@@ -55,6 +55,20 @@ class Scorable(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         return {"scored_evidence": scorable(reads["evidence"], reads["topics"])}
+
+
+class ScorableHere(Stage):
+    """scored_evidence without that of topics of which nobody knows what they retrieve: their IR score is missing."""
+
+    name = "scorable_here"
+    reads = (Read("scored_evidence"), Read("unranked"))
+    makes = ("scored_evidence",)
+    stored = False
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        unranked, evidence = reads["unranked"], reads["scored_evidence"]
+        without = unranked.loc[unranked["why"] == NO_CONTEXT, "qid"]
+        return {"scored_evidence": evidence[~evidence["qid"].isin(without)].reset_index(drop=True)}
 
 
 class Score(Stage):
@@ -157,10 +171,16 @@ class ChunkTruth(Stage):
         return {"chunk_qrels": chunk_qrels(evidence, chunks)}
 
 
+def _unranked(components: Components) -> tuple[Read, ...]:
+    """What says which topics have no ranking of documents: texts that are brought may be unknown."""
+    return (Read("unranked"),) if isinstance(components.retriever, BringsTexts) else ()
+
+
 class ScoreRanking(Stage):
     """ranking_values: the values of ranking measures (ir-measures) of the run, topic by topic ([qid, measure, value]).
 
-    The run is that of documents, or of chunks where a measure says so.
+    The run is that of documents, or of chunks where a measure says so. There is no value where nobody knows what a
+    topic retrieves, or which documents that is; chunks that are looked for in all documents are known by their texts.
     """
 
     name = "classics"
@@ -171,7 +191,7 @@ class ScoreRanking(Stage):
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
         names = ("run", "evidence", *(("chunk_qrels",) if any(map(of_chunks, self.budget.measures)) else ()))
-        return tuple(map(Read, names))
+        return (*map(Read, names), *_unranked(self.components))
 
     def params(self) -> dict[str, Any]:
         return {"measures": list(map(full_name, self.budget.measures))}
@@ -179,11 +199,17 @@ class ScoreRanking(Stage):
     def make(self, reads: Reads, tools: Tools) -> Frames:
         by_chunk = [name for name in self.budget.measures if of_chunks(name)]
         by_document = [name for name in self.budget.measures if not of_chunks(name)]
-        evidence = reads["evidence"]
+        evidence, chunk_truth = reads["evidence"], reads["chunk_qrels"] if by_chunk else None
+        if _unranked(self.components):
+            unranked = reads["unranked"]
+            named = evidence.loc[evidence["docno"].notna(), "qid"]
+            evidence = evidence[~evidence["qid"].isin(unranked["qid"])]
+            if chunk_truth is not None:
+                unknown = unranked.loc[(unranked["why"] == NO_CONTEXT) | unranked["qid"].isin(named), "qid"]
+                chunk_truth = chunk_truth[~chunk_truth["qid"].isin(unknown)]
         found = ranking_values(document_run(reads["run"]), qrels_of(evidence), by_document, part_qrels(evidence))
-        if by_chunk:
-            of_run = ranking_values(reads["run"], reads["chunk_qrels"], by_chunk)
-            found = pd.concat([found, of_run], ignore_index=True)
+        if chunk_truth is not None:
+            found = pd.concat([found, ranking_values(reads["run"], chunk_truth, by_chunk)], ignore_index=True)
         return {"ranking_values": found}
 
 
@@ -191,9 +217,13 @@ class RankingColumns(Stage):
     """The measures of the ranking as columns of the outcomes: missing for a topic without a relevant one."""
 
     name = "ranking_columns"
-    reads = (*map(Read, ("evidence", "scored_evidence", "ranking_values")), Read("topics", columns=("qid",)))
     makes = ("answer_values",)
     stored = False
+
+    @property
+    def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
+        read = (Read("evidence"), Read("ranking_values"), Read("topics", columns=("qid",)))
+        return (*read, *_unranked(self.components))
 
     @property
     def infos(self) -> tuple[AnswerMeasureInfo, ...]:  # type: ignore[override]
@@ -201,13 +231,14 @@ class RankingColumns(Stage):
 
     def shown(self, frame: Callable[[str], pd.DataFrame]) -> list[AnswerMeasureInfo]:
         """Those of documents where the evidence names any, those of chunks where it has a text."""
-        named = bool(frame("evidence")["docno"].notna().any())
-        there = {False: named, True: len(frame("scored_evidence")) > 0}
+        evidence = frame("evidence")
+        there = {False: bool(evidence["docno"].notna().any()), True: bool(evidence["text"].notna().any())}
         return [info for info, name in zip(self.infos, self.budget.measures, strict=True) if there[of_chunks(name)]]
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         values = reads["ranking_values"]
         known = dict(zip(zip(values["qid"], values["measure"], strict=True), values["value"], strict=True))
+        unranked = dict(reads["unranked"].itertuples(index=False, name=None)) if _unranked(self.components) else {}
         names = [info.name for info in self.shown(reads.__getitem__)]
         pairs = [(qid, name) for name in names for qid in reads["topics"]["qid"].tolist()]
         rows = {
@@ -215,7 +246,7 @@ class RankingColumns(Stage):
             "n_tokens": self.budget.n_tokens,
             "measure": [name for _, name in pairs],
             "value": list(map(known.get, pairs)),
-            "status": ["ok" if pair in known else NO_EVIDENCE for pair in pairs],
+            "status": ["ok" if pair in known else unranked.get(pair[0], NO_EVIDENCE) for pair in pairs],
         }
         return {"answer_values": pd.DataFrame(rows).astype(frames.empty("answer_values").dtypes)}
 

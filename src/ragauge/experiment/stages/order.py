@@ -12,7 +12,7 @@ import pandas as pd
 
 from ragauge.contract.loading import locate
 from ragauge.contract.measures import AnswerMeasure, MeasuresPassages, MeasuresRanking, VariesContexts
-from ragauge.contract.offers import AnswerMeasureOffers, offered
+from ragauge.contract.offers import AnswerMeasureOffers, DatasetOffers, offered
 from ragauge.contract.protocols import Approximates, BringsTexts
 from ragauge.experiment.stages.answering import (
     Answer,
@@ -40,6 +40,7 @@ from ragauge.experiment.stages.measuring import (
     FollowEvidence,
     RankingColumns,
     Scorable,
+    ScorableHere,
     Score,
     ScoreRanking,
     ScoreUnreranked,
@@ -49,6 +50,7 @@ from ragauge.experiment.stages.plan import Plan, Step
 from ragauge.experiment.stages.retrieval import (
     Bring,
     FoundByQuestion,
+    LeaveOutOwn,
     Recall,
     Rerank,
     Retrieve,
@@ -88,6 +90,8 @@ def stages(
             yield Compress(components, budget)
         yield LayOut(components, budget)
         yield Scorable(components, budget)
+        if isinstance(components.retriever, BringsTexts):
+            yield ScorableHere(components, budget)
         yield Score(components, budget)
         yield from _following(components, budget)
         yield Floor(components, budget)
@@ -145,13 +149,18 @@ def _following(components: Components, budget: Budget) -> Iterator[Stage]:
 def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:
     """The stages that make a run; rewritten queries are held against what the question itself finds."""
     brings = isinstance(components.retriever, BringsTexts)
+    drops = offered(components.dataset, DatasetOffers).own_document == "drop"
     yield Bring(components, budget) if brings else Retrieve(components, budget)
+    if drops:
+        yield LeaveOutOwn(components, budget)
     if isinstance(components.retriever, Approximates) and components.retriever.approximate:
         yield Recall(components, budget)
     if is_rewritten(components):
         yield FoundByQuestion(components, budget)
         yield Rewrite(components, budget)
         yield RetrieveRewritten(components, budget)
+        if drops:
+            yield LeaveOutOwn(components, budget)
         yield CheckQueries(components, budget)
     if components.reranker.kind != "none":
         yield Rerank(components, budget)
@@ -160,7 +169,7 @@ def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:
 def question_stages(stages: Sequence[Stage]) -> list[Stage]:
     """The stages of a job that work on a question until it is answered, in order.
 
-    Left out are stages that run once for the documents, measures and judges.
+    Left out are stages that run once for the documents, measures and judges, and what the evaluation leaves out.
     """
     plan = Plan(stages)
     of_question: set[Step] = set()
@@ -168,4 +177,5 @@ def question_stages(stages: Sequence[Stage]) -> list[Stage]:
         sources = {source for found in step.sources.values() for source in found}
         if any(read.name == "topics" for read in step.stage.reads) or not of_question.isdisjoint(sources):
             of_question.add(step)
-    return [step.stage for step in plan.towards(plan.makers(Read("answers"))) if step in of_question]
+    wanted = [step.stage for step in plan.towards(plan.makers(Read("answers"))) if step in of_question]
+    return [stage for stage in wanted if not isinstance(stage, LeaveOutOwn)]

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.answer_measures import NO_CONTEXT, NO_DOCUMENT
 from ragauge.contract.offers import PartOffers, RetrieverOffers, offered
 from ragauge.contract.protocols import (
     Approximates,
@@ -20,9 +21,11 @@ from ragauge.contract.protocols import (
 )
 from ragauge.experiment.stages.documents import chunks_to_search
 from ragauge.experiment.stages.stage import QUESTIONS, TURNS, Components, Frames, Incomplete, Read, Reads, Stage
-from ragauge.retrieval.passages import with_brought
-from ragauge.retrieval.ranking import check_reranked
+from ragauge.retrieval.passages import document_of, with_brought
+from ragauge.retrieval.ranking import check_reranked, ranks_within
+from ragauge.retrieval.recognised import of_no_document, recognised, spellings
 from ragauge.retrieval.searching import check_queries, search
+from ragauge.texts.folding import fold_space
 
 _SEARCHED = (Read("chunks"), Read("index", folder=True))
 
@@ -60,13 +63,19 @@ class Retrieve(Stage):
 
 
 class Bring(Stage):
-    """The ranked texts of every topic by a retriever that brings them along; they join the chunks."""
+    """The ranked texts of every topic by a retriever that brings them along; they join the chunks.
+
+    Texts that are documents or chunks of the corpus get their docnos (`recognised`). unranked: [qid, why], the topics
+    without a ranking of documents: NO_CONTEXT, nobody knows what they retrieve, or NO_DOCUMENT, nobody knows which
+    documents their texts are.
+    """
 
     name = "run"
-    makes = ("run", "chunks")
+    version = 2
+    makes = ("run", "chunks", "unranked")
     doing = "retrieving for {topics:,} topics"
     group = "retriever"
-    reads = (Read("chunks"), TURNS)
+    reads = (Read("docs"), Read("chunks"), TURNS)
     of_files = True
 
     @property
@@ -84,21 +93,52 @@ class Bring(Stage):
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         who = type(self.component).__name__
-        topics = reads["topics"]
+        topics, chunks = reads["topics"], reads["chunks"]
         if self._per_budget:
             topics = topics.assign(n_tokens=self.budget.n_tokens)
-        failed: list[str] = []
+        without: list[str] = []
+        again = False
         try:
-            run, texts = self.component.bring(topics, reads["chunks"], tools)
+            run, texts = self.component.bring(topics, chunks, tools)
         except TopicsFailed as some:
-            run, texts, failed = some.run, some.texts, some.qids
+            run, texts, without, again = some.run, some.texts, some.qids, some.again
+        if "failed" in run and run["failed"].any():
+            without, again = [*without, *run.loc[run["failed"], "qid"].unique()], True
+        run, texts = recognised(run, texts, chunks, reads.rows("docs"))
+        unnamed = [qid for qid in of_no_document(run, chunks, texts) if qid not in without]
+        why = [*((qid, NO_CONTEXT) for qid in without), *((qid, NO_DOCUMENT) for qid in unnamed)]
         found = {
             "run": frames.check("run", run, who),
-            "chunks": with_brought(reads["chunks"], texts, who),
+            "chunks": with_brought(chunks, texts, who),
+            "unranked": pd.DataFrame(why, columns=["qid", "why"], dtype="str"),
         }
-        if failed or ("failed" in run and run["failed"].any()):
-            raise Incomplete(found, len(failed), len(topics))
+        if again:
+            raise Incomplete(found, len(without), len(topics))
         return found
+
+
+class LeaveOutOwn(Stage):
+    """The run without the document that a topic is itself: same id, same text, with or without its title in front.
+
+    own_documents: [qid] of the topics whose ranking held it. BEIR's evaluator leaves it out, too (ArguAna).
+    """
+
+    name = "without_own"
+    makes = ("run", "own_documents")
+    reads = (Read("run"), QUESTIONS, Read("docs"))
+    doing = "leaving the topics' own documents out of {run:,} hits"
+
+    def make(self, reads: Reads, tools: Tools) -> Frames:
+        run, topics = reads["run"], reads["topics"]
+        query_of = dict(zip(topics["qid"], map(fold_space, topics["query"]), strict=True))
+        there = reads.where("docs", "docno", topics["qid"].tolist())
+        texts = there[["docno", "title", "text"]].itertuples(index=False)
+        own = {docno for docno, title, text in texts if query_of[docno] in spellings(title, text)}
+        hit = run["qid"].isin(own) & (run["docno"].map(document_of) == run["qid"])
+        kept = run[~hit].reset_index(drop=True)
+        kept = kept.assign(rank=ranks_within(pd.factorize(kept["qid"])[0]))
+        found = pd.DataFrame({"qid": run.loc[hit, "qid"].unique()}, dtype="str")
+        return {"run": kept if hit.any() else run, "own_documents": found}
 
 
 class FoundByQuestion(Stage):

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from ragauge.contract.checks import require_choice, require_count
+from ragauge.contract.identity import later
 from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow
 from ragauge.datasets._gather import Document, FileSource, Gatherer, Part, Rows, stream_documents
@@ -20,15 +21,19 @@ class JudgedSource(FileSource):
 
     evidence: "documents" takes the text of every relevant document as a part of the evidence, "none" the
         judgements alone. min_relevance: the lowest grade that counts as relevant.
+    own_document: "drop" leaves a document out of the ranking of the query that it is (same id, same text), as BEIR's
+        evaluator does; "keep" does not.
     """
 
     evidence: str = "documents"
     min_relevance: int = 1
+    own_document: str = later("drop")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_choice("dataset.evidence", self.evidence, ("documents", "none"))
         require_count("dataset.min_relevance", self.min_relevance)
+        require_choice("dataset.own_document", self.own_document, ("drop", "keep"))
 
 
 def judged_dataset(

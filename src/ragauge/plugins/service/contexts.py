@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -19,13 +18,11 @@ from ragauge.contract.identity import named, runtime
 from ragauge.contract.protocols import Tools, TopicsFailed
 from ragauge.plugins.service.response import Context
 from ragauge.plugins.service.service import Service
-from ragauge.retrieval.passages import name_of
+from ragauge.retrieval.passages import document_of, name_of
 from ragauge.retrieval.ranking import rank_scores
-from ragauge.retrieval.retrievers._ranking import rows_by_docno
+from ragauge.retrieval.retrievers._ranking import rows_by_docno, say_cut
 
 log = logging.getLogger(__name__)
-
-_PASSAGE = re.compile(r"%p[^%]*$")  # of a chunk's docno behind its document's
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,9 @@ class ServiceContexts:
         responses = [self.own_chat.response(r) for r in tools.chat.ask(prompts, tools.store, "contexts")]
         failed = [qid for qid, response in zip(qids, responses, strict=True) if response is None]
         tools.count("retriever_failed", len(failed))
-        found = [(r.contexts or [])[: self.top_k] if r is not None else [] for r in responses]
+        found = [(r.contexts or []) if r is not None else [] for r in responses]
+        say_cut("service", list(map(len, found)), self.top_k)
+        found = [contexts[: self.top_k] for contexts in found]
         run, texts = as_frames(qids, found, chunks)
         if failed:
             raise TopicsFailed(run, texts, failed)
@@ -152,4 +151,4 @@ def _name(docno: str | None, text: str, own: Mapping[str, str], named_texts: Map
     if own.get(docno) == text or (docno not in own and len(named_texts[docno]) == 1):
         return docno
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{_PASSAGE.sub('', docno)}%p{digest}"
+    return f"{document_of(docno)}%p{digest}"

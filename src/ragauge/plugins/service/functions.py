@@ -19,6 +19,7 @@ from ragauge.contract.visible import is_blank
 from ragauge.llms.replies import Received
 from ragauge.plugins.service.contexts import as_frames
 from ragauge.plugins.service.response import Context
+from ragauge.retrieval.retrievers._ranking import say_cut
 
 log = logging.getLogger(__name__)
 
@@ -72,8 +73,10 @@ class FunctionRetriever:
                     if len(failed) == len(topics):
                         raise DataError(f"{why}; so for every topic") from error
                     hits = []
-                found.append(_contexts(f"{name}: topic {qid!r}", hits, known)[: self.top_k])
+                found.append(_contexts(f"{name}: topic {qid!r}", hits, known))
                 bar.update()
+        say_cut(name, list(map(len, found)), self.top_k)
+        found = [contexts[: self.top_k] for contexts in found]
         tools.count("retriever_failed", len(failed))
         run, texts = as_frames(topics["qid"].tolist(), found, chunks)
         if failed:

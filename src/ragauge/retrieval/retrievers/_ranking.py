@@ -5,7 +5,8 @@ Inside the room a hit is three numbers: the row of its topic, the row of its chu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,8 @@ from ragauge.contract.frames import Batches
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.ranking import rank_scores, ranks_within
 from ragauge.texts.words import has_words
+
+log = logging.getLogger(__name__)
 
 _SPARE = 4  # hits fetched beyond the cut-off, which mostly show that no tie crosses it
 _HITS_PER_SEARCH = 4_000_000  # bounds the memory of one search
@@ -118,6 +121,14 @@ def run_frame(
         **columns,
     }
     return run.assign(**added)
+
+
+def say_cut(who: str, sizes: Sequence[int], top_k: int) -> None:
+    """Says once, by a warning, that hits are left out: `sizes` are the numbers of hits that topics have."""
+    cut = sum(size > top_k for size in sizes)
+    if cut:
+        most = f"up to {max(sizes):,} contexts"
+        log.warning("%s: %d topics have %s, more than retriever.top_k=%d: the rest is left out", who, cut, most, top_k)
 
 
 def as_transformer(name: str, rank: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[..., pd.DataFrame]:

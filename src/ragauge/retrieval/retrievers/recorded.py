@@ -15,14 +15,15 @@ import pandas as pd
 from ragauge.contract.checks import require_count
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Tools
+from ragauge.contract.protocols import Tools, TopicsFailed
 from ragauge.datasets import BadRow, recordings
 from ragauge.datasets._files import DIVIDED, PARQUET, first_character, text_of
 from ragauge.datasets._packing import every_line, kind
 from ragauge.datasets.recordings import Recorded
 from ragauge.retrieval.passages import name_of
-from ragauge.retrieval.retrievers._ranking import as_transformer, rows_by_docno, run_frame
+from ragauge.retrieval.retrievers._ranking import as_transformer, rows_by_docno, run_frame, say_cut
 
+EMPTY = "empty"
 NO_TEXTS = pd.DataFrame({"docno": pd.Series(dtype="str"), "text": pd.Series(dtype="str")})
 
 
@@ -39,7 +40,8 @@ class RecordedRetrieval:
     numbers) the docno that comes later in the alphabet is first.
     Without contexts a system is an LLM alone where other systems of the file have some.
     system: the system whose rows are read, in a file of several. top_k: at most so many are kept.
-    on_missing: `raise`, or `missing`: topics that are not in the file have no hits.
+    on_missing: `raise`; `missing`: topics that are not in the file have no IR score and no measure of the ranking;
+        `empty`: they have no hits, so that both are 0.
     """
 
     component: ClassVar[str] = "recorded"
@@ -55,7 +57,7 @@ class RecordedRetrieval:
 
     def __post_init__(self) -> None:
         require_count("retriever.top_k", self.top_k)
-        recordings.check_picking("retriever", self.system, self.on_missing)
+        recordings.check_picking("retriever", self.system, self.on_missing, (*recordings.ON_MISSING, EMPTY))
 
     def files(self) -> Mapping[str, Path]:
         """The file; ConfigError if it is not there."""
@@ -75,7 +77,7 @@ class RecordedRetrieval:
         """
 
         def rank(topics: pd.DataFrame) -> pd.DataFrame:
-            run, texts = self.bring(topics, chunks, tools)
+            run, texts, _ = self._brought(topics, chunks)
             if len(texts):
                 file = self.files()["run"]
                 raise DataError(f"{file}: {len(texts):,} contexts are in no corpus; only docnos can be fused")
@@ -86,11 +88,29 @@ class RecordedRetrieval:
     def bring(self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The run, and the texts that are no chunks.
 
-        DataError names file and line of what cannot be read, and of a docno that is not there.
+        DataError names file and line of what cannot be read, and of a docno that is not there. Raises TopicsFailed with
+        both where topics are not in the file (`on_missing=missing`).
         """
-        file = self.files()["run"]
+        run, texts, missing = self._brought(topics, chunks)
+        if missing:
+            raise TopicsFailed(run, texts, missing, again=False)
+        return run, texts
+
+    def _brought(self, topics: pd.DataFrame, chunks: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
+        """The run, the texts that are no chunks, and the topics that count as missing."""
+        file, qids = self.files()["run"], topics["qid"].tolist()
         if _is_trec(file):
-            return self._ranked(topics, chunks, file), NO_TEXTS
+            run, known = self._ranked(topics, chunks, file)
+            texts = NO_TEXTS
+        else:
+            kept = self._contexts(file, qids)
+            say_cut(file.name, [len(of.hits) for of in kept.values()], self.top_k)
+            (run, texts), known = self._laid_out(topics, chunks, kept), kept.keys()
+        missing = [] if self.on_missing == EMPTY else [qid for qid in qids if qid not in known]
+        return run, texts, missing
+
+    def _contexts(self, file: Path, qids: Sequence[str]) -> dict[str, _Contexts]:
+        """The contexts of every topic that the file has once."""
         rows = self.rows(file)
         found = [(row, _retrieved(row)) for row in rows]
         if all(retrieved is None for _, retrieved in found):
@@ -100,15 +120,14 @@ class RecordedRetrieval:
                 raise DataError(f"{file}: no row has contexts or docnos; {have}")
             found = [(row, _Contexts("", [])) for row in rows]  # an LLM alone
         told = [(row.qid, retrieved) for row, retrieved in found if retrieved is not None]
-        qids = topics["qid"].tolist()
-        return self._laid_out(topics, chunks, recordings.by_topic(file, told, qids, "contexts", self.on_missing))
+        return recordings.by_topic(file, told, qids, "contexts", self.on_missing)
 
     def rows(self, file: Path) -> list[Recorded]:
         """The rows of the file that are the system's; a subclass reads files of another format."""
         return recordings.read_rows(file, self.system, "retriever.system")
 
-    def _ranked(self, topics: pd.DataFrame, chunks: pd.DataFrame, file: Path) -> pd.DataFrame:
-        """The run of a TREC run file."""
+    def _ranked(self, topics: pd.DataFrame, chunks: pd.DataFrame, file: Path) -> tuple[pd.DataFrame, set[str]]:
+        """The run of a TREC run file, and the qids that it has."""
         lines = read_trec_run(file)
         there = [(qid, qid) for qid in lines["qid"].unique()]
         recordings.by_topic(file, there, topics["qid"].tolist(), "hits", self.on_missing)
@@ -121,9 +140,11 @@ class RecordedRetrieval:
             more = f" ({int(unknown.sum())} such lines)"
             raise DataError(f"{file.name}, line {row['line']}: {_unknown(row['docno'])}{more}")
         hits = _hits(here, rows_of)
+        say_cut(file.name, hits["topic"].value_counts().tolist(), self.top_k)
         hits = hits[hits.groupby("topic", sort=False).cumcount() < self.top_k]
         score = {"score": hits["score"].to_numpy()} if hits["whole"].all() else {}
-        return run_frame(topics, chunks, hits["topic"].to_numpy(), hits["chunk"].to_numpy(), **score)
+        run = run_frame(topics, chunks, hits["topic"].to_numpy(), hits["chunk"].to_numpy(), **score)
+        return run, set(lines["qid"])
 
     def _laid_out(
         self, topics: pd.DataFrame, chunks: pd.DataFrame, kept: Mapping[str, _Contexts]
@@ -173,8 +194,8 @@ class _Names:
         """The docno of a text, one that the topic has not used yet."""
         name = docno if docno is not None else name_of(text)
         if self._other(name, text):  # one document in two wordings, such as compressed for two questions
-            name = f"{name}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-        stem, number = name, 1
+            name = f"{_passage(name)}~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+        stem, number = _passage(name), 1
         while name in used or self._other(name, text):
             number += 1
             name = f"{stem}~{number}"
@@ -185,6 +206,11 @@ class _Names:
 
     def _other(self, name: str, text: str) -> bool:
         return self._chunks.get(name, self.new.get(name, text)) != text
+
+
+def _passage(docno: str) -> str:
+    """The docno as one of a passage of the document, which further passages of it can go on from."""
+    return docno if "%p" in docno else f"{docno}%p"
 
 
 def _unknown(docno: object) -> str:
