@@ -26,7 +26,17 @@ def answered(folder: Path, rows: list[dict[str, Any]], tools: Tools, **how: Any)
     return frames.check("answers", RecordedAnswers(path=path, **how).answer(TOPICS, CONTEXTS, tools))
 
 
-@pytest.mark.parametrize("blank", ["", "\u200b\u2060\ufeff"])
+def test_an_empty_text_is_an_answer_that_says_nothing_as_in_prediction_files(tmp_path: Path, tools: Tools) -> None:
+    found = answered(tmp_path, [{"qid": "q1", "answer": "Anna."}, {"qid": "q2", "answer": ""}], tools)
+    assert found["answer"].tolist() == ["Anna.", ""]
+    assert found["status"].tolist() == ["ok", "ok"]
+    for content in ({"q1": "Anna.", "q2": ""}, {"answer": {"q1": "Anna.", "q2": ""}, "sp": {"q1": [["A", 0]]}}):
+        (tmp_path / "predictions.json").write_text(json.dumps(content))
+        read = RecordedAnswers(path=tmp_path / "predictions.json").answer(TOPICS, CONTEXTS, tools)
+        assert read["answer"].tolist() == ["Anna.", ""]
+
+
+@pytest.mark.parametrize("blank", [" ", "\u200b\u2060\ufeff"])
 def test_an_answer_that_shows_nothing_is_no_answer(tmp_path: Path, tools: Tools, blank: str) -> None:
     rows = [{"qid": "q1", "answer": " \n\t"}, {"qid": "q2", "answer": blank}]
     found = answered(tmp_path, rows, tools)

@@ -12,14 +12,14 @@ import pytest
 
 from processes import run
 from ragauge.answering import NoLLM, RecordedAnswers
-from ragauge.answering.judges import NoJudge, RecordedJudge
+from ragauge.answering.judges import LexicalJudge, NoJudge, RecordedJudge
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.datasets import SamplesDataset
 from ragauge.experiment.needs import needs
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.sweep.jobs import load
 from ragauge.findings.answers import cut_after_answers
-from ragauge.retrieval.retrievers import RecordedRetrieval
+from ragauge.retrieval.retrievers import NoRetrieval, RecordedRetrieval
 from same_outcomes import assert_same, found, outcomes
 from small_pipeline import SmallPipelines
 
@@ -216,3 +216,14 @@ def test_mistrals_answers_give_the_figures_of_their_study(tmp_path: Path) -> Non
     assert gained[gained["measure"] == "em"].set_index("system")["difference"].round(3).to_dict() == {
         "simple": 0.253, "hyde": 0.239, "fusion": 0.217,
     }  # fmt: skip
+
+
+def test_rows_without_ids_that_ask_the_same_question_are_one_cluster(small: SmallPipelines, tmp_path: Path) -> None:
+    rows = [{"question": f"{who} built it? ", "reference": "Anna", "answer": "Anna"} for who in "ABA" for _ in range(2)]
+    parts = recorded_parts(tmp_path, [*rows, {"question": "Who alone?", "reference": "Anna", "answer": "Anna"}])
+    pipeline = small(**parts | {"retriever": NoRetrieval(), "judge": LexicalJudge()})
+    assert pipeline.outcomes["topic_cluster"].tolist() == ["1", "1", "3", "3", "1", "1", "7"]
+    # Those with ids are what they are said to be.
+    numbered = [{**row, "qid": f"q{i}"} for i, row in enumerate(rows)]
+    pipeline = small(**recorded_parts(tmp_path, numbered) | {"retriever": NoRetrieval(), "judge": LexicalJudge()})
+    assert "topic_cluster" not in pipeline.outcomes

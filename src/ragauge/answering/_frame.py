@@ -24,13 +24,16 @@ def queries_of(topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
     return queries.tolist()
 
 
-def answer_frame(contexts: pd.DataFrame, replies: Sequence[Reply], no_reply: str = "missing") -> pd.DataFrame:
+def answer_frame(
+    contexts: pd.DataFrame, replies: Sequence[Reply], no_reply: str = "missing", *, may_be_empty: bool = False
+) -> pd.DataFrame:
     """Frame `answers`: a row per context; one without a text has the status `no_reply`.
 
-    White space and zero-width characters alone are no text: the answer is missing, with BLANK as its error.
+    White space and zero-width characters alone are no text: the answer is missing, with BLANK as its error. With
+    `may_be_empty` "" is an answer that says nothing.
     """
-    replies = [replace(r, text=None, error=BLANK) if r.text is not None and is_blank(r.text) else r
-               for r in replies]  # fmt: skip
+    said = [r.text is None or not is_blank(r.text) or (may_be_empty and r.text == "") for r in replies]
+    replies = [r if ok else replace(r, text=None, error=BLANK) for r, ok in zip(replies, said, strict=True)]
     status = [no_reply if r.text is None else ("cut" if r.error == CUT else "ok") for r in replies]
     return pd.DataFrame(
         {

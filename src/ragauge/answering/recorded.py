@@ -28,7 +28,8 @@ class RecordedAnswers:
     """The answers of a file, a row per question: {qid, answer}, under RAGAS's and DeepEval's names, too.
 
     Optional are error, prompt_tokens, completion_tokens, cost_usd and seconds: what the answer took when it
-    was given. No LLM is asked, so none of it is spent now. A null answer is a missing one. Other keys with a text or a
+    was given. No LLM is asked, so none of it is spent now. A null answer is a missing one; "" is one that says
+    nothing, which is right where a question cannot be answered (SQuAD 2). Other keys with a text or a
     number become columns of the answers, such as the rounds of an iterative system.
 
     system: the system whose rows are read, in a file of several. answer_number: which of several answers to a question,
@@ -84,7 +85,7 @@ class RecordedAnswers:
         found = recordings.by_topic(file, own, list(dict.fromkeys(qids)), "answer", self.on_missing)
         nothing = _Given(Reply(None, f"no answer in {file.name}", cached=True))
         of_rows = [found.get(qid, nothing) for qid in qids]
-        frame = answer_frame(contexts, [one.reply for one in of_rows])
+        frame = answer_frame(contexts, [one.reply for one in of_rows], may_be_empty=True)
         return frame.assign(**_columns([one.extra for one in of_rows]))
 
 

@@ -142,6 +142,7 @@ JUDGE_CLASSES: Mapping[int, str] = {
     5: "right",
 }
 HALLUCINATIONS = (2, 4)
+LACK = 1
 LABEL_OF = "human_label_of"  # column that says which answers the label by people in this row is of
 DRAWN_WITH = "human_probability"  # column of the probability with which this answer was drawn to be labelled
 

@@ -27,6 +27,8 @@ def labelled_as(question: str) -> str:
     return f"human_{question}"
 
 
+# Attribute of topics without ids whose question stands in several rows: the qid of the first.
+SAME_QUESTION = "same_question"
 # Of a conversation; all but the history are attributes. A standalone question can be understood without the history.
 HISTORY, CONVERSATION, TURN, STANDALONE = "history", "conversation", "turn", "standalone_question"
 

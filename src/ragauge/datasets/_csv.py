@@ -95,7 +95,8 @@ class CsvDataset(FileSource):
                 at.qid = qid
                 parts = [(docno, gather.document_text(docno)) for docno in self._docnos(cells)]
                 attributes = {name: string(cells, name) or None for name in self.attribute_columns}
-                gather.add_topic(qid, string(cells, self.query_column), self._answers(cells), parts, attributes)
+                query, numbered = string(cells, self.query_column), self.qid_column is None
+                gather.add_topic(qid, query, self._answers(cells), parts, attributes, numbered=numbered)
         return gather.dataset(files["docs"], files["topics"])
 
     def documents(self) -> tuple[pd.DataFrame, tuple[str, ...]]:

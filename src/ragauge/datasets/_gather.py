@@ -22,7 +22,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import Batches
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
-from ragauge.contract.topics import HISTORY, RESERVED
+from ragauge.contract.topics import HISTORY, RESERVED, SAME_QUESTION
 from ragauge.datasets._fields import Attribute, BadRow, is_attribute, short, valid_string
 from ragauge.datasets._files import existing_file
 
@@ -161,6 +161,7 @@ class Gatherer:
         unanswerable: bool = False,
         wrong_answers: Sequence[str] = (),
         history: Sequence[str] = (),
+        numbered: bool = False,
     ) -> None:
         """Adds one topic; repeated evidence parts count once.
 
@@ -169,7 +170,8 @@ class Gatherer:
             (1 where it is left out, above 0). A part of a text names a document of the corpus or none.
             unanswerable: the documents do not answer the question; such a topic has no reference answer.
             wrong_answers: the answers that a document with a changed fact leads to (`ragauge.contract.changed`).
-            history: the earlier turns, question and answer in turn.
+            history: the earlier turns, question and answer in turn. numbered: the qid is the number of the row, which
+            has none of its own. Such topics of one question have the attribute SAME_QUESTION, and are one cluster.
         """
         _check_identifier("qid", qid)
         if qid in self._topics:
@@ -191,7 +193,7 @@ class Gatherer:
         for name, value in (attributes or {}).items():
             _check_attribute(name, value)
         wrong = tuple(dict.fromkeys(wrong_answers))
-        self._topics[qid] = _Topic(query, answers, attributes or {}, unanswerable, wrong, tuple(history))
+        self._topics[qid] = _Topic(query, answers, attributes or {}, unanswerable, wrong, tuple(history), numbered)
         self._evidence.extend((qid, number, *part) for number, part in enumerate(parts))
 
     def _parts(self, evidence: Iterable[Part]) -> list[tuple[str | None, str | None, int]]:
@@ -251,6 +253,8 @@ class Gatherer:
             frame["wrong_answers"] = pd.Series([list(topic.wrong_answers) for topic in topics], dtype=object)
         if any(topic.history for topic in topics):
             frame[HISTORY] = pd.Series([list(topic.history) for topic in topics], dtype=object)
+        if any(same := self._same_questions()):
+            frame[SAME_QUESTION] = pd.Series(same, dtype="str")
         for name in dict.fromkeys(name for topic in topics for name in topic.attributes):
             values = [topic.attributes.get(name) for topic in topics]
             given = [value for value in values if value is not None]
@@ -261,6 +265,15 @@ class Gatherer:
             else:
                 frame[name] = pd.Series([_shown(value) for value in values], dtype="str")
         return frame
+
+    def _same_questions(self) -> list[str | None]:
+        """For each topic without an id the qid of the first of those with its question; None where it is alone."""
+        asked: dict[Any, list[str]] = {}
+        for qid, topic in self._topics.items():
+            if topic.numbered:
+                asked.setdefault((" ".join(topic.query.split()).casefold(), topic.history), []).append(qid)
+        first = {qid: qids[0] for qids in asked.values() if len(qids) > 1 for qid in qids}
+        return [first.get(qid) for qid in self._topics]
 
     def _evidence_frame(self) -> pd.DataFrame:
         columns = list(zip(*self._evidence, strict=True)) or [()] * 5
@@ -289,6 +302,7 @@ class _Topic:
     unanswerable: bool
     wrong_answers: tuple[str, ...] = ()
     history: tuple[str, ...] = ()
+    numbered: bool = False
 
 
 def _shown(value: Attribute) -> str | None:

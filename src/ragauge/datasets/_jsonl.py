@@ -107,16 +107,17 @@ def add_topics(gather: Gatherer, file: Path) -> None:
         if gather.full:
             break
         with gather.row(where) as at:
-            row = _named(parsed(read), number)
+            given = parsed(read)
+            row = _named(given, number)
             row = _divided(row) if isinstance(read, Cells) else row
             at.qid = string(row, "qid")
-            add_topic(gather, row)
+            add_topic(gather, row, numbered=all(is_null(given.get(name)) for name in _NAMES["qid"]))
             unread |= dict.fromkeys(row)
     warn_of_near_names(file, unread, _NAMES)
 
 
-def add_topic(gather: Gatherer, row: Mapping[str, Any]) -> None:
-    """Adds the topic of a row of a question file, by this project's names."""
+def add_topic(gather: Gatherer, row: Mapping[str, Any], numbered: bool = False) -> None:
+    """Adds the topic of a row of a question file, by this project's names; `numbered` as in `Gatherer.add_topic`."""
     gather.add_topic(
         string(row, "qid"),
         string(row, "query"),
@@ -128,6 +129,7 @@ def add_topic(gather: Gatherer, row: Mapping[str, Any]) -> None:
             valid_string(one, "an answer in 'wrong_answers'") for one in listed_or_none(row, "wrong_answers")
         ],
         history=strings(row, HISTORY),
+        numbered=numbered,
     )
 
 

@@ -71,7 +71,7 @@ class SamplesDataset(FileSource):
                 own = {name: sample.extra[name] for name in attributes if name in sample.extra}
                 gather.add_topic(
                     qid, sample.question, sample.references, sample.evidence, own,
-                    unanswerable=sample.unanswerable, history=sample.history,
+                    unanswerable=sample.unanswerable, history=sample.history, numbered=sample.columns["qid"] is None,
                 )  # fmt: skip
         return gather.dataset(files.get("docs"), files["samples"])
 

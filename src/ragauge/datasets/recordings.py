@@ -20,7 +20,7 @@ from ragauge.contract.loading import loaded, points_of
 from ragauge.contract.topics import HISTORY, TURN
 from ragauge.datasets._exports import docnos_of, opened, rows_within, text_of
 from ragauge.datasets._fields import BadRow, is_attribute, short, strings, valid_string
-from ragauge.datasets._files import parsed, table_rows
+from ragauge.datasets._files import kind, parsed, table_rows
 from ragauge.datasets._lists import all_texts, as_text, flat, is_null, printed_list
 
 log = logging.getLogger(__name__)
@@ -187,10 +187,21 @@ def _rows(file: Path) -> Iterator[Entry]:
         except BadRow as bad:
             yield Entry(where, partial(_bad, bad))
             continue
-        if (within := rows_within(row)) is None:
+        within = rows_within(row)
+        if within is None and kind(file) == ".json":
+            within = _predictions(row)
+        if within is None:
             yield Entry(where, partial(dict, row))
         else:
             yield from (Entry(f"{file}, result {i}", partial(dict, one)) for i, one in enumerate(within, 1))
+
+
+def _predictions(row: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """The rows of a prediction file {qid: answer}, as the scripts of SQuAD and HotpotQA read it; None of another."""
+    given = row["answer"] if isinstance(row.get("answer"), Mapping) and row.keys() <= {"answer", "sp"} else row
+    if not given or not _KNOWN.isdisjoint(given) or not all(is_null(v) or isinstance(v, str) for v in given.values()):
+        return None
+    return [{"qid": qid, "answer": answer} for qid, answer in given.items()]
 
 
 def read_rows(file: Path, system: str | None, key: str) -> list[Recorded]:

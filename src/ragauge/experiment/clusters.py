@@ -7,7 +7,7 @@ import logging
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.topics import CONVERSATION, HISTORY, attributes_of
+from ragauge.contract.topics import CONVERSATION, HISTORY, SAME_QUESTION, attributes_of
 from ragauge.estimate.clusters import SHARED, connected
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.slicing import text_of
@@ -22,8 +22,8 @@ def clusters_of_topics(topics: pd.DataFrame, evidence: pd.DataFrame, name: str |
 
     `document` is the clusters of shared evidence (`connected`), unless the topics have an attribute of that name. A
     topic without a value is a cluster of its own. Where every topic is, there is no column. Without a `name` the
-    clusters of topics with a history are their conversations. ConfigError for a name that is no attribute, and for one
-    cluster of all topics.
+    clusters of topics with a history are their conversations, and those of rows without ids equal questions.
+    ConfigError for a name that is no attribute, and for one cluster of all topics.
     """
     qids = topics["qid"].tolist()
     shared = connected(evidence, qids)
@@ -32,6 +32,8 @@ def clusters_of_topics(topics: pd.DataFrame, evidence: pd.DataFrame, name: str |
         found[SHARED] = shared
     if name is None and {HISTORY, CONVERSATION} <= set(topics) and 1 < topics[CONVERSATION].nunique() < len(qids):
         name = CONVERSATION
+    if name is None and SAME_QUESTION in topics and topics[SAME_QUESTION].nunique(dropna=False) > 1:
+        name = SAME_QUESTION
     if name is None:
         return found
     attributes = attributes_of(topics)

@@ -71,11 +71,15 @@ class AgainstReferences:
         """The value of every pair, float64 [pairs], by the name of every info."""
         raise NotImplementedError
 
+    def references(self, topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+        """The reference answers of every qid."""
+        return references(topics)
+
     def measure(
         self, topics: pd.DataFrame, evidence: pd.DataFrame, contexts: pd.DataFrame, answers: pd.DataFrame, tools: Tools
     ) -> pd.DataFrame:
         """Frame `answer_values`: of every answer the best over the topic's reference answers."""
-        known = references(topics)
+        known = self.references(topics)
         pairs: dict[tuple[str, str], int] = {}
         status: list[str] = []
         wanted: list[int] = []  # the pairs of every answer, one answer after the other

@@ -176,6 +176,17 @@ def test_all_candidates_of_a_topic_are_one_request(tools: Tools) -> None:
     assert verdicts["cost_usd"].sum() == pytest.approx(sum(words.values()))
 
 
+@pytest.mark.parametrize("mode", ["single", "batch"])
+def test_an_answer_that_says_nothing_is_a_lack_of_information_and_nobody_is_asked(mode: Any, tools: Tools) -> None:
+    with ChatServer(reply=honest) as server:
+        one = judge(server.url, mode=mode)
+        found = one.judge_candidates(TOPICS, EVIDENCE, candidates(("q1", "a", ""), ("q1", "b", None)), tools)
+    assert found["label"].tolist()[0] == 1
+    assert found["reason"].tolist()[0] == "says nothing"
+    assert found["label"].isna().tolist() == [False, True]
+    assert not server.calls
+
+
 def test_a_request_that_several_jobs_share_is_counted_in_one_of_them(tools: Tools) -> None:
     given = candidates(*[("q1", str(job), f"right {job} 5") for job in range(5)])
     with ChatServer(reply=honest) as server:

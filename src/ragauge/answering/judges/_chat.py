@@ -13,7 +13,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from ragauge.answering.judges._frame import Truth, Verdict, divided, of_all_prompts, spread, truths, verdict_frame
+from ragauge.answering.judges._frame import (
+    Truth,
+    Verdict,
+    divided,
+    of_all_prompts,
+    speaking,
+    spread,
+    truths,
+    verdict_frame,
+)
 from ragauge.contract.checks import require, require_choice, require_count
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
@@ -200,7 +209,7 @@ class ChatJudge(ChatLLM):
 
     def _to_repeat(self, candidates: pd.DataFrame, seed: int) -> pd.DataFrame:
         """The distinct answers of `repeat` topics that can be judged again."""
-        answered = candidates[candidates["answer"].notna()].drop_duplicates(["qid", "answer"])
+        answered = speaking(candidates)
         if self.mode == "batch":  # one candidate cannot change its place
             alone = {(qid, texts[0]) for qid, texts in self._requests(answered, None) if len(texts) == 1}
             pairs = zip(answered["qid"], answered["answer"], strict=True)
@@ -267,7 +276,7 @@ class ChatJudge(ChatLLM):
 
     def _requests(self, candidates: pd.DataFrame, again: Order | None) -> list[tuple[str, list[str]]]:
         """The requests: (qid, distinct answers), in the order in which they are shown."""
-        answered = candidates[candidates["answer"].notna()].drop_duplicates(["qid", "answer"])
+        answered = speaking(candidates)
         size = self.max_candidates if self.mode == "batch" else 1
         requests = []
         for qid, answers in answered.groupby("qid", sort=False)["answer"]:

@@ -10,11 +10,14 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.frames import LACK
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.contract.topics import references, without_reference
+from ragauge.contract.visible import is_blank
 from ragauge.llms.replies import shown
 
 NO_ANSWER = "no answer"
+SAYS_NOTHING = "says nothing"
 UNANSWERABLE = (
     "There is no answer: the documents do not hold it, or the question assumes what is not so. An answer "
     "that says so lacks information (1); any other is wrong (4)."
@@ -153,11 +156,18 @@ def divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int, for
     ]
 
 
+def speaking(candidates: pd.DataFrame) -> pd.DataFrame:
+    """The distinct answers [qid, answer, ...] that say something; one that says nothing is class 1, without a judge."""
+    said = [isinstance(answer, str) and not is_blank(answer) for answer in candidates["answer"]]
+    return candidates[np.array(said, dtype=bool)].drop_duplicates(["qid", "answer"])
+
+
 def spread(candidates: pd.DataFrame, verdict_of: Mapping[tuple[str, str], Verdict]) -> list[Verdict]:
     """A verdict for every row.
 
-    Where a topic has equal answers, the first has the cost, and the others are cached. The calls of a request that
-    several answers share stand at the first of them alone, so that each is counted in one job.
+    An answer that says nothing is a lack of information. Where a topic has equal answers, the first has the cost, and
+    the others are cached. The calls of a request that several answers share stand at the first of them alone, so that
+    each is counted in one job.
     """
     paid: set[tuple[str, str]] = set()
     counted: set[str | None] = set()
@@ -165,6 +175,9 @@ def spread(candidates: pd.DataFrame, verdict_of: Mapping[tuple[str, str], Verdic
     for qid, answer in zip(candidates["qid"], candidates["answer"], strict=True):
         if pd.isna(answer):
             verdicts.append(Verdict(None, NO_ANSWER))
+            continue
+        if is_blank(answer) and (qid, answer) not in verdict_of:
+            verdicts.append(Verdict(LACK, reason=SAYS_NOTHING))
             continue
         verdict = verdict_of[qid, answer]
         if (qid, answer) in paid:

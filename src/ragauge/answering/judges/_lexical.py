@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import pandas as pd
 
-from ragauge.answering.judges._frame import NO_ANSWER, Truth, Verdict, truths, verdict_frame
+from ragauge.answering.judges._frame import NO_ANSWER, SAYS_NOTHING, Truth, Verdict, truths, verdict_frame
 from ragauge.contract.checks import require_number
 from ragauge.contract.protocols import Tools
 from ragauge.texts.words import ARTICLES, GRAMMAR_WORDS, WORD
@@ -90,7 +90,7 @@ class LexicalJudge:
         supported = not truth.parts or len(content & truth.supporting) >= self.support * len(content)
         holds = _holds(truth, words, all(covered))
         if not words or (not holds and _LACK.search(answer)):
-            return Verdict(1, reason="says that information is lacking" if words else "says nothing")
+            return Verdict(1, reason="says that information is lacking" if words else SAYS_NOTHING)
         if words[0] == _OPPOSITE.get(tuple(truth.reference)):
             return Verdict(4, reason="begins with the opposite of the reference answer")
         so = "supported by the evidence" if supported else "mostly not in the evidence"

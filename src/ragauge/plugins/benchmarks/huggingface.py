@@ -111,6 +111,7 @@ class HuggingFace(FileSource):
                     self._evidence(gather, question, contexts),
                     {name: _attribute(row, name) for name in self.attribute_columns},
                     unanswerable=_flag(row, self.unanswerable_column),
+                    numbered=self.qid_column is None,
                 )
         no_documents = docs is None and self.contexts_column is None
         return gather.dataset(None if no_documents else (docs or topics).path, topics.path, batches)

@@ -1,0 +1,68 @@
+"""Answer measures as the evaluation scripts of benchmarks compute them, where these differ from `em` and `f1`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.protocols import Tools
+from ragauge.contract.topics import is_unanswerable, references
+from ragauge.measures.answers import AgainstReferences, ExactMatch, TokenF1
+from ragauge.measures.tokens import tokens_of
+
+_ARTICLES = ("a", "an", "the")
+_ALL_OR_NOTHING = (["yes"], ["no"], ["noanswer"])
+
+
+@dataclass(frozen=True)
+class HotpotF1(AgainstReferences):
+    """Token F1 of HotpotQA's script (Yang et al., EMNLP 2018), which 2WikiMultihopQA's has, too.
+
+    Where the answer or the reference is yes, no or noanswer, it is 1 if both are the same, else 0: "yes it is" beside
+    "yes" is 0. MuSiQue's script has no such rule, and its F1 is `f1`.
+    """
+
+    component: ClassVar[str] = "hotpotqa_f1"
+    version: ClassVar[int] = 1
+    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("hotpotqa_f1", "F1 of HotpotQA's script", unit="share")
+
+    def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
+        """The value of every pair, in [0, 1]."""
+        tokens = tokens_of("tokens", "squad", _ARTICLES)
+        found = TokenF1(tokens="squad", articles=_ARTICLES).compared(answers, references, tools)["f1"].copy()
+        for at, (answer, reference) in enumerate(zip(map(tokens, answers), map(tokens, references), strict=True)):
+            if (answer != reference and (answer in _ALL_OR_NOTHING or reference in _ALL_OR_NOTHING)) or not answer:
+                found[at] = 0.0
+        return {self.info.name: found}
+
+
+@dataclass(frozen=True)
+class Squad2(AgainstReferences):
+    """Exact match and F1 of the script of SQuAD 2.0 (Rajpurkar, Jia and Liang, ACL 2018), over all questions.
+
+    An unanswerable question has the empty text as its reference: "" is right there, and any words are wrong.
+    """
+
+    component: ClassVar[str] = "squad2"
+    version: ClassVar[int] = 1
+    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
+        AnswerMeasureInfo("squad2_em", "exact match of SQuAD 2's script", unit="share"),
+        AnswerMeasureInfo("squad2_f1", "F1 of SQuAD 2's script", unit="share"),
+    )
+
+    def references(self, topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+        """Those of the topics, and "" for an unanswerable one."""
+        known = references(topics)
+        return known | dict.fromkeys(topics.loc[is_unanswerable(topics), "qid"], ("",))
+
+    def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
+        """The values of every pair."""
+        as_script = {"tokens": "squad", "articles": _ARTICLES}
+        values = [part(**as_script).compared(answers, references, tools) for part in (ExactMatch, TokenF1)]
+        em, f1 = (next(iter(of.values())) for of in values)
+        return dict(zip((info.name for info in self.infos), (em, f1), strict=True))
