@@ -15,6 +15,7 @@ from ragauge.estimate import compare_pairs, leaderboard
 from ragauge.estimate.best import best_sets
 from ragauge.estimate.plan import alike, detectable_differences
 from ragauge.findings.conclusion import Conclusion
+from ragauge.findings.failures import _unanswerable
 from ragauge.findings.leaderboard import Board
 from ragauge.findings.pooling import Pooled
 from ragauge.findings.terminal import WIDTH
@@ -46,7 +47,7 @@ def concluded(rows: pd.DataFrame) -> list[str]:
     board = Board(frame, pairs, best, detectable_differences(rows, pairs), alike(rows))
     found = {"leaderboard": board}
     if rows[CAUSE].notna().any():
-        found["failures"] = SimpleNamespace(origins=failure_origins(rows))  # type: ignore[assignment]
+        found["failures"] = SimpleNamespace(origins=failure_origins(rows), unanswerable=_unanswerable(rows))  # type: ignore
     sentences: list[str] = Conclusion().compute(Jobs("s", "e", [], [], rows), found).value
     return sentences
 
@@ -105,3 +106,13 @@ def test_the_lead_comes_first_and_its_lines_are_as_wide_as_a_terminal() -> None:
     assert len(lines) == 4
     assert max(map(len, lines)) <= WIDTH
     assert lines[-1] == "a line"
+
+
+def test_failures_on_unanswerable_questions_are_said_to_be_none_of_right_answers() -> None:
+    rows = outcomes({"bm25": 200, "sim": 200})
+    last = rows["qid"].isin([f"q{i}" for i in range(190, 200)])
+    rows = rows.assign(unanswerable=last, **{CAUSE: rows[CAUSE].mask(last, "unsupported answer")})
+    first, second, *_ = concluded(rows)
+    assert first.startswith("Most failures come from the LLM: 100 % of 20 (95 % interval ")
+    assert first.endswith(". 20 of them are answers to unanswerable questions.")
+    assert second.startswith("All systems score 1.000 in right answers to answerable questions: ")

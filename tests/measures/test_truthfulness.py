@@ -19,8 +19,8 @@ def test_perfect_acceptable_missing_and_incorrect() -> None:
 
 
 def test_that_there_is_no_answer_is_perfect_where_there_is_none() -> None:
-    marked = pd.Series([False, False, True, True, True, True])
-    assert truthfulness(LABELS, marked)[:5].tolist() == [1, 0.5, 1, -1, -1]
+    marked = pd.Series([True, True, True, True, True, True])
+    assert truthfulness(LABELS, marked)[:5].tolist() == [-1, -1, 1, -1, -1]
     assert np.isnan(truthfulness(LABELS, marked)[5])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from ragauge.compare._metrics import NAMES
@@ -9,9 +10,9 @@ from ragauge.contract.finding import Cell, Col, ComparisonFinding, Found, Founds
 from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.contract.jobs import Compared
 from ragauge.diagnose.failures import CAUSE, transitions
+from ragauge.estimate.outcomes import LACK, RIGHT
 
 _MAX_ROWS = 12  # changed causes shown of one run
-_RIGHT = 5
 _KINDS = {"ir_score": "IR score", "class": "judge class"}
 _LONG = [
     Col("qid"), Col("question", left=True, wrap=True), Col("run", left=True), Col("IR score"),
@@ -87,7 +88,7 @@ def most_different(runs: Compared, by: str, n: int) -> tuple[pd.DataFrame, int]:
     the baseline's ir_score_base, label_base, answer_base. `by` is `ir_score` (the largest difference first) or `class`.
     The order of `class`: right against a hallucination, right against lack of information or an incomplete answer, a
     hallucination against these, then the others that differ, each by the difference in IR score. A topic without both
-    verdicts is left out.
+    verdicts is left out. Of an unanswerable topic class 1 is right, and any other class stands where hallucinations do.
     """
     of_base = runs.outcomes["run_id"] == runs.baseline
     columns = ["qid", "query", "run_id", "ir_score", "label", "answer"]
@@ -97,7 +98,12 @@ def most_different(runs: Compared, by: str, n: int) -> tuple[pd.DataFrame, int]:
     if by == "class":
         both = rows["label"].notna() & rows["label_base"].notna()
         rows = rows[both & rows["label"].ne(rows["label_base"]).fillna(False)].copy()
-        rows["_kind"] = (rows["label"].map(_kind) - rows["label_base"].map(_kind)).abs().astype(int)
+        unanswerable = rows["qid"].isin(_unanswerable(runs.outcomes))
+        places = [
+            [_place(label, apart) for label, apart in zip(rows[column], unanswerable, strict=True)]
+            for column in ("label", "label_base")
+        ]
+        rows["_kind"] = np.abs(np.subtract(*places))
     else:
         rows = rows[rows["_off"] > 0].assign(_kind=0)
     rows = rows.sort_values(["_kind", "_off"], ascending=False, kind="stable").drop_duplicates("qid")
@@ -105,6 +111,14 @@ def most_different(runs: Compared, by: str, n: int) -> tuple[pd.DataFrame, int]:
     return rows.drop(columns=["_kind", "_off"]).head(n).reset_index(drop=True), len(rows)
 
 
-def _kind(label: int) -> int:
+def _unanswerable(outcomes: pd.DataFrame) -> pd.Series:
+    """The qids of unanswerable topics."""
+    marked = outcomes["unanswerable"].eq(True) if "unanswerable" in outcomes else pd.Series(False, outcomes.index)
+    return outcomes.loc[marked, "qid"]
+
+
+def _place(label: int, unanswerable: bool) -> int:
     """A place on a line on which a right answer and a hallucination are furthest apart."""
-    return 3 if label == _RIGHT else 0 if label in HALLUCINATIONS else 1
+    if unanswerable:
+        return 3 if label == LACK else 0
+    return 3 if label == RIGHT else 0 if label in HALLUCINATIONS else 1

@@ -17,7 +17,7 @@ from ragauge.contract.answer_measures import NO_REFERENCE
 from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 from ragauge.diagnose.funnel import STANDS, STEPS, steps_of
 from ragauge.diagnose.places import MIDDLE
-from ragauge.estimate.outcomes import LACK, RIGHT, asked, labels_of
+from ragauge.estimate.outcomes import asked, labels_of, right_of
 
 FAITHFUL = "faithfulness"
 _FAITHFUL_FROM = 0.5  # of that measure: the answer is one of the context
@@ -121,7 +121,7 @@ def causes(outcomes: pd.DataFrame, parts: pd.DataFrame, judged: bool = True) -> 
     if not judged:
         failed = incomplete & ~unanswerable
         return _frame(rows, step, rows["qid"].map(lost["decided_by"]).to_numpy(dtype=object), failed)
-    failed = np.where(unanswerable, label != LACK, label != RIGHT)
+    failed = ~right_of(rows)
     middle = _column(rows, "evidence_place", "").eq(MIDDLE).to_numpy(dtype=bool)
     faithful, told = _of_context(rows)
     wrong = np.isin(label, HALLUCINATIONS)

@@ -154,6 +154,13 @@ def labels_of(frame: pd.DataFrame) -> np.ndarray:
     return frame["label"].astype("Int64").fillna(0).to_numpy(dtype=np.int64)
 
 
+def right_of(frame: pd.DataFrame) -> np.ndarray:
+    """bool [rows]: whether the answer is right: class 5, of an unanswerable topic class 1 alone."""
+    labels = labels_of(frame)
+    unanswerable = frame["unanswerable"].eq(True).to_numpy(dtype=bool) if "unanswerable" in frame else False
+    return np.asarray(labels == np.where(unanswerable, LACK, RIGHT))
+
+
 def topic_codes(qids: pd.Series | np.ndarray) -> tuple[np.ndarray, int]:
     """int64 [rows] numbering the topics in sorted order of qid from 0, and how many topics there are."""
     codes, names = pd.factorize(np.asarray(qids), sort=True)

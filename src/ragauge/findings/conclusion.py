@@ -39,15 +39,16 @@ def _failures(causes: Causes | None, judged: bool) -> str:
     rows = [row for row in causes.origins.to_dict("records") if row["failures"]]
     n = int(causes.origins["n"].iloc[0])
     failures = f"{n:,}{'' if judged else ' contexts that lack evidence'}"
+    apart = f" {causes.unanswerable:,} of them are answers to unanswerable questions." if causes.unanswerable else ""
     if not rows:
         return f"Nothing shows where the {n:,} failures come from: the dataset names no evidence for them."
     if rows[0]["lo"] > 0.5:
         share, ends = _share(rows[0], "95 % interval ")
-        return f"Most failures come from {rows[0]['origin']}: {share} of {failures}{ends}."
+        return f"Most failures come from {rows[0]['origin']}: {share} of {failures}{ends}.{apart}"
     parts = [(row["origin"], *_share(row)) for row in rows[:3]]
     first, *others = (f"{share} {{}}from {where}{ends}" for where, share, ends in parts)
     what = "failures" if judged else "the lost evidence"
-    return ", ".join([first.format(f"of {what} come "), *(one.format("") for one in others)]) + "."
+    return ", ".join([first.format(f"of {what} come "), *(one.format("") for one in others)]) + f".{apart}"
 
 
 def _share(row: dict[Any, Any], name: str = "") -> tuple[str, str]:

@@ -136,6 +136,10 @@ def _with_words(outcomes: pd.DataFrame, pipeline: Any) -> pd.DataFrame:
     return outcomes.assign(answer_from_context=outcomes["qid"].map(pd.Series(told, dtype=object)))
 
 
+def _unanswerable(rows: pd.DataFrame) -> int:
+    return int((rows["unanswerable"].eq(True) & rows[CAUSE].notna()).sum()) if "unanswerable" in rows else 0
+
+
 _MAX_SLICES = 8  # of one slicing in the table of causes
 _COLOURS = (
     "#000000", "#D55E00", "#E69F00", "#F0E442", "#CC79A7", "#8C6D31",
@@ -148,13 +152,15 @@ class Causes:
     """shares: that of `cause_shares`; slices: that of `causes_by_slice`; places: that of `right_by_place`; all by
     system.
 
-    origins: that of `failure_origins`, for all systems together.
+    origins: that of `failure_origins`, for all systems together. unanswerable: how many of their failures are answers
+    to unanswerable questions.
     """
 
     shares: pd.DataFrame
     slices: pd.DataFrame
     places: pd.DataFrame
     origins: pd.DataFrame
+    unanswerable: int = 0
 
 
 class Failures(Finding):
@@ -171,6 +177,7 @@ class Failures(Finding):
             of_each(jobs, causes_by_slice),
             of_each(jobs, lambda rows: right_by_place(rows, PLACES)),
             failure_origins(jobs.at_n),
+            _unanswerable(jobs.at_n),
         )
         names = ("failure_causes", "failure_slices", "right_by_evidence_place", "failure_origins")
         known = dict(zip(names, (value.shares, value.slices, value.places, value.origins), strict=True))

@@ -90,7 +90,9 @@ class Board:
         return next((measure for measure, there in known.items() if there), None)
 
     def label_of(self, measure: str) -> str:
-        """The name of a measure in a sentence."""
+        """The name of a measure in a sentence, with the questions that it is of where some are unanswerable."""
+        if measure == "correct" and "rejection_share" in self.frame:
+            return "right answers to answerable questions"
         return _LABELS.get(measure) or next(info.label for info in self.infos if info.name == measure)
 
     def alike_sentences(self, measure: str) -> list[str]:

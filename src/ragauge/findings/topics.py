@@ -32,6 +32,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.records import DETAILS_FILE
+from ragauge.estimate.outcomes import right_of
 from ragauge.findings.tables import class_name
 from ragauge.retrieval.contexts import contexts_at
 from ragauge.show.formats import score, share, whole
@@ -100,7 +101,7 @@ def _article(topic: Topic) -> Article:
 
 def _verdict(o: Any) -> list[Block]:
     verdicts = " · ".join(f"{class_name(c)} {n}×" for c, n in sorted(o["verdicts"].items()))
-    tone: Any = "" if o["label"] == 5 else "bad"
+    tone: Any = "" if right_of(pd.DataFrame([o]))[0] else "bad"
     blocks: list[Block] = [Text(o.get("reason") or "", tag=class_name(o["label"]), tone=tone)]
     blocks.append(Text(f"in all jobs: {verdicts}", "small"))
     if o.get("judge_raw"):

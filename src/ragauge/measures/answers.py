@@ -360,13 +360,14 @@ TRUTHFULNESS = AnswerMeasureInfo(
 # far as it goes). Missing (1). Incorrect: wrong or irrelevant (4), and what is made up beside something right
 # (2), since that class does not say that its wrong statements are minor.
 SCORES = {5: 1.0, 3: 0.5, 1: 0.0, 2: -1.0, 4: -1.0}
-_UNANSWERABLE = {**SCORES, 1: 1.0}  # that there is no answer is the right answer
+# That information is lacking is the right answer there, and every other one is made up.
+_UNANSWERABLE = {label: 1.0 if label == 1 else -1.0 for label in SCORES}
 
 
 def truthfulness(label: pd.Series, unanswerable: pd.Series | None = None) -> np.ndarray:
     """float64 [rows] in [-1, 1]: CRAG's score of every judge class, missing where the verdict is.
 
-    unanswerable: bool by row; there class 1 is perfect.
+    unanswerable: bool by row; there class 1 is perfect, and any other incorrect.
     """
     found = _of(label, SCORES)
     if unanswerable is not None:

@@ -146,3 +146,14 @@ def test_widths_of_samples_are_those_that_ppi_shares_gives() -> None:
         assert planned[4][at] == pytest.approx(row["hi"] - row["lo"], rel=0.06)
     assert planned[4][2] < planned[4][1]
     assert planned_widths(0.5, 0.0, math.inf, 60)[0][1] == pytest.approx(0.2703, abs=1e-4)
+
+
+def test_labels_are_planned_for_the_topics_that_the_leaderboard_counts() -> None:
+    labels: list[int | None] = [5] * 8 + [4] * 15 + [1] * 5 + [None] * 2
+    frame = outcomes({"a": list(np.random.default_rng(3).random(30))}, {"a": labels}).assign(system="a")
+    frame["unanswerable"] = [False] * 23 + [True] * 7
+    planned = plan_labels(frame, 0.2)
+    assert planned["share"].tolist() == pytest.approx([8 / 23] * len(planned))
+    assert set(planned["n"]) == {23}
+    bare = frame[~frame["unanswerable"]].drop(columns="unanswerable")
+    pd.testing.assert_frame_equal(planned, plan_labels(bare, 0.2))

@@ -84,3 +84,17 @@ def test_a_topic_that_the_file_lacks_is_named(tmp_path: Path) -> None:
     assert drawn.chosen(pd.Series(["a", "b", "c"]), [])["judged"].tolist() == [True, True, False]
     with pytest.raises(ConfigError, match="no row of qid='d'"):
         drawn.chosen(pd.Series(["a", "d"]), [])
+
+
+def test_unanswerable_topics_are_a_stratum_of_their_own_with_their_part_of_the_sample(sweep: Path) -> None:
+    for job in ("0", "1"):
+        file = sweep / job / "outcomes.parquet"
+        rows = pd.read_parquet(file)
+        marked = rows.index >= 160
+        rows.assign(unanswerable=marked, ir_score=rows["ir_score"].mask(marked)).to_parquet(file)
+    assert main([str(sweep), "--n", "100", "--out", str(sweep / "sample.csv")]) == 0
+    drawn = pd.read_csv(sweep / "sample.csv").set_index("qid")
+    apart = drawn.index >= "q160"
+    assert set(drawn.loc[apart, "stratum"]) == {3}
+    assert set(drawn.loc[~apart, "stratum"]) == {0, 1, 2}
+    assert (drawn["answered"].sum(), drawn.loc[apart, "answered"].sum()) == (100, 20)

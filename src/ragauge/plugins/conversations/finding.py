@@ -9,7 +9,7 @@ from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, Num, Se
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.topics import CONVERSATION, TURN
 from ragauge.estimate.intervals import Estimate, paired_mean
-from ragauge.estimate.outcomes import RIGHT, labels_of
+from ragauge.estimate.outcomes import right_of
 
 _MEASURES = {"correct": "right answers", "ir_score": "IR score"}
 _PARTS = {"first": "later turns less the first", "half": "second half less the first half"}
@@ -80,6 +80,6 @@ class Turns(Finding):
 
 def _values(rows: pd.DataFrame) -> dict[str, pd.Series]:
     """Right answers of the judged topics, and IR scores, as far as there are any."""
-    right = pd.Series((labels_of(rows) == RIGHT).astype(float), rows.index).where(rows["label"].notna())
+    right = pd.Series(right_of(rows).astype(float), rows.index).where(rows["label"].notna())
     found = {"correct": right, "ir_score": rows["ir_score"].astype(float)}
     return {name: values for name, values in found.items() if np.isfinite(values).any()}

@@ -19,7 +19,7 @@ from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.redact import remember
 from ragauge.contract.visible import csv_text
-from ragauge.estimate.outcomes import CLASSES, of_these_topics
+from ragauge.estimate.outcomes import CLASSES, of_these_topics, with_classes
 from ragauge.estimate.prediction import check_settings
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS, Predictor
 from ragauge.experiment.described import dataset_of, last_place
@@ -183,7 +183,16 @@ def _rows(pipeline: Pipeline, features: Sequence[str]) -> pd.DataFrame:
         )
     if pipeline.components.llm.kind == "recorded" or pipeline.asked_before:
         rows = rows.merge(pipeline.answers[["qid", "answer"]], on="qid", how="left", validate="one_to_one")
-    return rows
+    kept = with_classes(rows)
+    if len(kept) < len(rows):
+        log.warning(
+            "%d of %d questions are unanswerable and left out: the predictor does not foresee rejections",
+            len(rows) - len(kept),
+            len(rows),
+        )
+    if kept.empty:
+        raise DataError("all questions are unanswerable: the predictor does not foresee whether they are rejected")
+    return kept.reset_index(drop=True)
 
 
 def foreseen(

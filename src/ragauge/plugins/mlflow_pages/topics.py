@@ -17,6 +17,7 @@ from ragauge.contract.frames import JUDGE_CLASSES, rows_where
 from ragauge.contract.jobs import Job
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.topics import CONVERSATION, references
+from ragauge.estimate.outcomes import LACK, RIGHT
 from ragauge.track import CLASS
 
 _PART_CHARS = 160  # of a missed part of the evidence in a rationale
@@ -233,10 +234,15 @@ def feedback_of(
     if pd.notna(row["label"]):
         label = int(row["label"])
         why = why_class(label, row.get("reason"), row.get("judge_raw"))
-        found |= {CLASS: Feedback(label, why, judged), "correct": Feedback(label == 5, why)}
+        found |= {CLASS: Feedback(label, why, judged), "correct": Feedback(_is_right(label, row), why)}
     if pd.notna(row["ir_score"]):
         found["ir_score"] = Feedback(float(row["ir_score"]), why_score(parts) if parts else None)
     return found | {name: Feedback(float(row[name])) for name in names if pd.notna(row[name])}
+
+
+def _is_right(label: int, row: Mapping[Hashable, Any]) -> bool:
+    """As `right_of` of one row."""
+    return label == (LACK if row.get("unanswerable") is True else RIGHT)
 
 
 def missed_parts(scores: pd.DataFrame, evidence: pd.DataFrame, n_tokens: int) -> dict[str, list[tuple[str, float]]]:

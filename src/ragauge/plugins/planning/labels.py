@@ -15,7 +15,7 @@ from ragauge.contract.checks import require_count, require_fraction
 from ragauge.contract.errors import DataError
 from ragauge.estimate.human import has_probabilities
 from ragauge.estimate.intervals import LEVEL, cluster_variance, wilson_interval
-from ragauge.estimate.outcomes import RIGHT, asked, clusters_by_topic, labels_of
+from ragauge.estimate.outcomes import RIGHT, asked, clusters_by_topic, labels_of, with_classes
 from ragauge.estimate.ppi import cross_fit
 from ragauge.plugins.planning.topics import CONFIDENCE
 
@@ -125,19 +125,19 @@ def plan_labels(
     labels_upper]. kind `alone` is the classical interval, of human labels or verdicts. `judge` has human labels of
     some, verdicts of all `n_topics`, where the pilot has human labels. `predictor` has verdicts of some, predictions of
     all, by a predictor of the pilot that did not see the topic; `estimate` are the arguments of `cross_fit`. n_topics
-    are by default those of the pilot. labels_upper is enough with this confidence each for the share and for the
-    correlation. It comes from the limit of the share on the side of one half (Wilson) and the lower limit of the
-    correlation (`correlation_lower`). inf where all n_topics are too few. Where the pilot has clusters, variances are
-    larger by their design effect. Kind `predictor` has `widths` of samples (`planned_widths`). No rows where the pilot
-    has no verdict. Raises ConfigError for values out of range, DataError for a system with fewer than two judged
-    topics.
+    are by default those of the pilot that count in shares of classes. labels_upper is enough with this confidence each
+    for the share and for the correlation. It comes from the limit of the share on the side of one half (Wilson) and the
+    lower limit of the correlation (`correlation_lower`). inf where all n_topics are too few. Where the pilot has
+    clusters, variances are larger by their design effect. Kind `predictor` has `widths` of samples (`planned_widths`).
+    No rows where the pilot has no verdict. Raises ConfigError for values out of range, DataError for a system with
+    fewer than two judged topics.
     """
     require_fraction("width", width)
     require_fraction("confidence", confidence)
     if n_topics is not None:
         require_count("topics", n_topics, 2)
     rows: list[tuple[object, ...]] = []
-    for name, part in frame.groupby(group, sort=True):
+    for name, part in with_classes(frame).groupby(group, sort=True):
         seen = asked(part)
         if not (labels_of(seen) > 0).any():
             continue

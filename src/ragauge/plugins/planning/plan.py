@@ -13,7 +13,7 @@ from ragauge.contract.checks import require_number
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.visible import table, visible
-from ragauge.estimate.outcomes import CLUSTER
+from ragauge.estimate.outcomes import CLUSTER, with_classes
 from ragauge.estimate.plan import ALPHA, POWER, alike
 from ragauge.findings.terminal import alike_sentences
 from ragauge.plugins.planning.labels import plan_labels
@@ -64,7 +64,8 @@ class Asked:
 class Plan:
     """The plan from one pilot: `pairs`, `labels` and `repeats` as of `plan_topics`, `plan_labels` and `plan_repeats`.
 
-    n_clusters: those of the pilot's topics; None where they are independent.
+    n_classed: the pilot's topics that count in shares of classes. n_clusters: those of its topics; None where they are
+    independent.
     cannot_tell: where all systems of the pilot score alike, that its topics cannot tell them apart, and which
     could; "" elsewhere.
     """
@@ -74,6 +75,7 @@ class Plan:
     sweep_id: str
     n_tokens: int
     n_topics: int
+    n_classed: int
     n_clusters: int | None
     comparisons: int
     pairs: pd.DataFrame
@@ -138,7 +140,8 @@ def plan(sweep: Jobs, asked: Asked) -> Plan:
     same = alike(rows, answers=sweep.answer_measures)
     cannot_tell = alike_sentences(_name(asked.measure, sweep), same[asked.measure]) if asked.measure in same else []
     n_clusters = rows[CLUSTER].nunique() if CLUSTER in rows else None
-    names = (sweep.experiment, sweep.sweep_id, sweep.n_tokens, n_topics, n_clusters)
+    n_classed = int(with_classes(rows)["qid"].nunique())
+    names = (sweep.experiment, sweep.sweep_id, sweep.n_tokens, n_topics, n_classed, n_clusters)
     repeats = plan_repeats(sweep, asked.topic_price)
     return Plan(asked, *names, comparisons, pairs, labels, repeats, " ".join(cannot_tell))
 
@@ -192,7 +195,7 @@ def plan_text(plan: Plan, sweep: Jobs) -> str:
     if plan.labels.empty:
         lines.append("\nno verdicts: no number of labels")
     else:
-        total = a.topics or plan.n_topics
+        total = a.topics or plan.n_classed
         lines.append(
             f"\nLabels for an interval of width {a.width:g} of the share of right answers (95 %; "
             f"the judge or the predictor on {total:,} topics)"

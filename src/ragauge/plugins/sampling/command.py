@@ -31,11 +31,11 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; its exit code."""
     given = _parser().parse_args(arguments)
-    from ragauge.estimate import choose_topics
-    from ragauge.plugins.sampling.risks import chances_of_right, outcomes_in
+    from ragauge.plugins.sampling.risks import chances_of_right, drawn_by_risk, outcomes_in
 
-    right = chances_of_right(outcomes_in(Path(given.folder)), given.predictor, given.tracking_uri, given.trust)
-    chosen = choose_topics(right, given.n, seed=given.seed, design="neyman")
+    outcomes = outcomes_in(Path(given.folder))
+    right = chances_of_right(outcomes, given.predictor, given.tracking_uri, given.trust)
+    chosen = drawn_by_risk(outcomes, right, given.n, given.seed)
     means = right.groupby(level=0).mean()
     table = chosen.rename(columns={"judged": "answered"}).astype({"answered": int})
     table.assign(p_right=table["qid"].map(means).round(4)).to_csv(given.out, index=False)

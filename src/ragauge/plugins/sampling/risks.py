@@ -9,7 +9,8 @@ import pandas as pd
 from ragauge import track
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.records import OUTCOMES_FILE
-from ragauge.estimate.outcomes import fit_rows
+from ragauge.estimate import choose_topics
+from ragauge.estimate.outcomes import fit_rows, with_classes
 from ragauge.estimate.prediction import predict_right
 from ragauge.estimate.predictor import fit_predictor
 
@@ -20,6 +21,23 @@ def outcomes_in(folder: Path) -> pd.DataFrame:
     if not files:
         raise DataError(f"{folder}: no {OUTCOMES_FILE} in it or one level below; allowed are jobs' and sweeps' folders")
     return pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
+
+
+def drawn_by_risk(rows: pd.DataFrame, right: pd.Series, n: int, seed: int) -> pd.DataFrame:
+    """`choose_topics` by P(right) of the topics that count in shares of classes (`with_classes`).
+
+    Nothing foresees whether an unanswerable question is rejected. Such topics, and those without a reference answer,
+    are a stratum of their own: their part of the n topics, drawn uniformly.
+    """
+    at_risk = right.index.isin(with_classes(rows)["qid"])
+    others = right[~at_risk]
+    if others.empty or not at_risk.any():
+        return choose_topics(right, n, seed=seed, design="neyman")
+    size = others.index.nunique()
+    take = min(max(round(n * size / right.index.nunique()), 2), size)
+    chosen = choose_topics(right[at_risk], n - take, seed=seed, design="neyman")
+    apart = choose_topics(others, max(take, 2), seed=seed)
+    return pd.concat([chosen, apart.assign(stratum=int(chosen["stratum"].max()) + 1)], ignore_index=True)
 
 
 def chances_of_right(rows: pd.DataFrame, predictor: str | None, uri: str | None, trust: bool = False) -> pd.Series:
