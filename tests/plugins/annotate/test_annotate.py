@@ -139,6 +139,15 @@ def test_requests_that_fail_end_the_run_and_the_next_asks_for_these_alone(
     assert asked == {question("Dorwen")}
 
 
+def test_replies_none_of_which_can_be_read_end_with_4_and_no_file(
+    corpus: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ChatServer(lambda prompt: "hmm") as server:
+        assert main(arguments(corpus, server)) == 4
+    assert "no grade could be read in the replies on" in capsys.readouterr().err
+    assert not list(corpus.glob("annotated*"))
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -261,8 +261,15 @@ def _texts(cfg: DictConfig, pipeline: Pipeline, made: Annotation, model: str, fi
 
 
 def _check_failures(made: Annotation, most: float) -> None:
-    """MissingError where too many requests failed; a rerun asks for these alone."""
+    """MissingError where too many requests failed, or no reply could be read; a rerun asks for these alone."""
     failed, every = sum(one.status == "failed" for one in made.passages), len(made.passages)
+    unreadable = sum(one.status == "unreadable" for one in made.passages)
+    if unreadable and failed + unreadable == every:
+        raise MissingError(
+            f"no grade could be read in the replies on {unreadable:,} passages"
+            f"{f', and {failed:,} requests failed' if failed else ''}: nothing is written. Look at a reply (ragauge "
+            "ledger), or choose another evaluator; one that breaks off was cut: raise evaluator.chat.max_tokens"
+        )
     if failed > most * every:
         raise MissingError(
             f"{failed:,} of {every:,} passages have no grade since their requests failed, more than "
