@@ -40,7 +40,7 @@ $(READY): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@rm -rf src/*.egg-info  # of an older clone it would list entry points that are gone
 	@# Python compiles each module that it imports: one in six of those that pip would compile, for a minute.
-	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[full,$(EXTRAS)]'
 	@touch $@
 
 installed:

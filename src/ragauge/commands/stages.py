@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.commands._errors import told
-from ragauge.commands.conf import conf_folder, quoted, search_path, take_config_options
+from ragauge.commands.conf import conf_folder, of_base, quoted, search_path, take_config_options
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.visible import table
 
@@ -60,7 +60,7 @@ def composed(overrides: Sequence[str]) -> Any:
     config.register()
     try:
         with initialize_config_dir(str(conf_folder().resolve()), version_base="1.3"):
-            cfg = compose("config", overrides=[*quoted(overrides), *search_path()])
+            cfg = compose("config", overrides=[*of_base(quoted(overrides)), *search_path()])
             config.settle(cfg)
             return cfg
     except (HydraException, OmegaConfBaseException) as error:

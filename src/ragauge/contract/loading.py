@@ -14,6 +14,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.extras import lacks
 
 if TYPE_CHECKING:
     import inspect
@@ -50,6 +51,8 @@ def build(key: str, spec: Mapping[str, Any], offers: Mapping[str, Any]) -> Any:
     try:
         return target(*args, **offered, **named)
     except (TypeError, ImportError) as error:
+        if lacking := lacks(f"{key}._target_={spec['_target_']}", error):
+            raise lacking from error
         given = ", ".join([*named, *offered]) or "nothing"
         raise ConfigError(f"{key}: {spec['_target_']} called with {given}: {error}") from error
 
@@ -79,6 +82,8 @@ def locate(key: str, path: object) -> Callable[..., Any]:
         try:
             found: Any = import_module(module)
         except ModuleNotFoundError as error:
+            if lacking := lacks(f"{key}._target_={path}", error):
+                raise lacking from error
             if error.name is None or not f"{module}.".startswith(f"{error.name}."):
                 raise ConfigError(f"{key}._target_={path!r}: {module} needs {error.name}") from error
             continue

@@ -9,6 +9,7 @@ from typing import Any
 
 from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable
+from ragauge.contract.extras import lacks
 from ragauge.contract.records import RECORD_FILE
 from ragauge.experiment.folder import JobFolder, write_json
 
@@ -52,7 +53,7 @@ def guarded(
     except Exception as error:
         file = database()
         folders = {**places, **({TRACKED: file.parent} if file else {})}
-        refused = not_writable(error, folders, file)
+        refused = lacks(name, error) or not_writable(error, folders, file)
         told = refused or full_disk(error, *folders.values())
         code = ConfigError.exit_code if refused else 1
         record |= {"error": told or f"{type(error).__name__}: {error}", "exit_code": code}

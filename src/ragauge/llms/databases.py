@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.extras import require_extra
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -254,10 +255,8 @@ def server_engine(where: str) -> Engine:
         raise ConfigError("ledger: no password in the URL; PGPASSWORD or ~/.pgpass hold it")
     if url.get_backend_name() != "postgresql":
         raise ConfigError(f"ledger: {url.drivername}:// is not allowed; a file path or postgresql://... is")
-    try:
-        engine = create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
-    except ImportError:
-        raise ConfigError("ledger: PostgreSQL needs the driver: pip install 'psycopg[binary]'") from None
+    require_extra("ledger=postgresql://...", "psycopg")
+    engine = create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
     try:
         with engine.begin() as connection:
             # CREATE TABLE IF NOT EXISTS of two processes at once can fail in PostgreSQL.

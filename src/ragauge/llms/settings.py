@@ -13,6 +13,7 @@ from typing import Any
 
 from ragauge.contract.checks import require_choice, require_flag, require_number
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.extras import EXTRA_OF, require_extra
 from ragauge.contract.identity import later, runtime
 from ragauge.contract.loading import loaded, locate, points_of
 from ragauge.contract.redact import redact, remember, secret_in
@@ -97,6 +98,9 @@ class ChatSettings:
         if not isinstance(self.chat, Mapping) or not isinstance(self.chat.get("_target_"), str):
             raise ConfigError("chat: needs _target_, the dotted name of a LangChain chat model's class")
         object.__setattr__(self, "chat", json.loads(_as_json(self.chat)))
+        package = self.chat["_target_"].partition(".")[0]
+        if package in EXTRA_OF:
+            require_extra(self.chat["_target_"], package)
         # How the server is reached is kept nowhere, and may hold a key that was read from the environment.
         if told := secret_in(self.chat_identity(), "chat"):
             raise ConfigError(told)

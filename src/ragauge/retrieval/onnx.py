@@ -14,19 +14,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ragauge.contract import extras
 from ragauge.contract.errors import ConfigError
 from ragauge.store import Key, Store
 
 if TYPE_CHECKING:
     import torch
 
-_PACKAGES = ("onnxruntime", "onnx")  # the second only writes the file
+PACKAGES = ("onnxruntime", "onnx")  # the second only writes the file
 _VERSION = 1  # of what is exported
 _FILE = "model.onnx"
 _HIDDEN = "last_hidden_state"
@@ -37,7 +37,7 @@ _PROBES = ("", "A river.", "Rain falls on the Alps, \u00e0 Gen\u00e8ve, \u65e5\u
 
 def installed() -> bool:
     """Whether the packages are there that export and run a model; none of them is imported."""
-    return all(find_spec(name) is not None for name in _PACKAGES)
+    return extras.installed(*PACKAGES)
 
 
 @dataclass(frozen=True)

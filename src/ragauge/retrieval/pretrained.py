@@ -13,6 +13,7 @@ from typing import Any
 
 from ragauge.contract.checks import require_choice
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.extras import MODEL_PACKAGES, require_extra
 from ragauge.retrieval import onnx as onnx_backend
 from ragauge.store import file_sha256
 
@@ -41,12 +42,14 @@ def settle_backend(backend: str, device: str, group: str = "embedder") -> str:
             f"{group}.device={device}: backend=onnx runs on the CPU; onnx runs on the CPU alone, "
             f"or {group}.backend=torch"
         )
-    if backend == "onnx" and not onnx_backend.installed():
-        raise ConfigError(
-            f"{group}.backend=onnx needs packages that are not installed: pip install 'ragauge[onnx]'. "
-            f"Without them: {group}.backend=torch"
-        )
+    if backend == "onnx":
+        require_extra(f"{group}.backend=onnx", *onnx_backend.PACKAGES, instead=f"{group}.backend=torch")
     return backend
+
+
+def require_models(key: str, instead: str = "") -> None:
+    """ConfigError, naming the key, where the packages are not there that run embedders and rerankers."""
+    require_extra(key, *MODEL_PACKAGES, instead=instead)
 
 
 @lru_cache(maxsize=8)
@@ -56,6 +59,7 @@ def hub_folder(key: str, model: str, organisation: str, patterns: tuple[str, ...
     organisation: the owner of a model whose name has none. patterns: the files that are wanted. remedy: how the message
     ends.
     """
+    require_models(key)
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError
 

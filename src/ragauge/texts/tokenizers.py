@@ -17,7 +17,7 @@ import numpy as np
 from ragauge.contract.checks import require_text
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.progress import progress
-from ragauge.texts.model_files import model_path
+from ragauge.texts.model_files import tokenizer_file
 from ragauge.texts.surrogates import without_surrogates
 from ragauge.texts.words import WORD
 
@@ -132,7 +132,9 @@ def _load(model: str) -> _Loaded:
 
 
 def _tokenizer_file(model: str) -> Path:
-    path = model_path(model) or Path(model)
+    if (carried := tokenizer_file(model)) is not None:
+        return carried
+    path = Path(model)
     file = path / "tokenizer.json" if path.is_dir() else path
     if file.is_file():
         return file

@@ -180,6 +180,6 @@ def test_a_cancelled_batch_keeps_what_it_has(store: Store) -> None:
 
 
 def test_without_the_package_the_refusal_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragauge.plugins.batches.submit.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=re.escape("ChatAnthropic needs langchain_anthropic: pip install 'ragauge[")):
+    monkeypatch.setattr("ragauge.contract.extras.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"langchain_anthropic, which is not installed: pip install 'ragauge\[anth"):
         ChatLLM({"_target_": "langchain_anthropic.ChatAnthropic", "model": "m"}, submit="batch")

@@ -12,6 +12,7 @@ import pandas as pd
 
 from ragauge.contract.checks import require_count
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.extras import require_extra
 from ragauge.contract.loading import build
 from ragauge.contract.progress import progress
 from ragauge.contract.protocols import Tools
@@ -57,6 +58,7 @@ class PyTerrierPipeline:
     revision: int = 1
 
     def __post_init__(self) -> None:
+        require_extra("retriever=pyterrier", "pyterrier")
         require_count("retriever.top_k", self.top_k)
 
     def index_identity(self) -> Mapping[str, Any]:
@@ -116,6 +118,7 @@ class LangChainRetriever:
     revision: int = 1
 
     def __post_init__(self) -> None:
+        require_extra("retriever=langchain", "langchain_core")
         require_count("retriever.top_k", self.top_k)
 
     def index_identity(self) -> Mapping[str, Any]:

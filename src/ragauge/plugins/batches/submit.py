@@ -19,7 +19,6 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.errors import ConfigError, WaitingError
@@ -47,15 +46,13 @@ _APIS: dict[tuple[str, str], Callable[[ChatSettings, str], BatchApi]] = {
 
 
 def check(llm: ChatSettings) -> None:
-    """ConfigError for a model whose provider has no batches that are known here, or whose package is not there."""
+    """ConfigError for a model whose provider has no batches that are known here."""
     package, *_, name = _named(llm)
     if (package, name) not in _APIS:
         known = " or ".join(".".join(one) for one in _APIS)
         raise ConfigError(
             f"submit='batch': {name} has no batch API that is known here; allowed are now, and batch with {known}"
         )
-    if find_spec(package) is None:
-        raise ConfigError(f"submit='batch': {name} needs {package}: pip install 'ragauge[anthropic]'")
 
 
 def _named(llm: ChatSettings) -> list[str]:

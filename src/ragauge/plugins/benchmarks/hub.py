@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.extras import require_extra
 from ragauge.datasets._files import SUFFIXES, is_table, table_rows
 
 
@@ -67,13 +68,9 @@ class Table:
 @lru_cache(maxsize=8)
 def from_hub(key: str, path: str, subset: str | None, split: str | None, revision: str | None) -> Any:
     """One split of a data set by the library `datasets`, which runs no code of it; ConfigError for none."""
-    try:
-        import datasets
-    except ImportError:
-        raise ConfigError(
-            f"dataset.{key}={path}: there is no such file or folder, and a data set of the hub needs the "
-            "package `datasets` (pip install 'ragauge[hub]')"
-        ) from None
+    require_extra(f"dataset.{key}={path}: there is no such file or folder, and a data set of the hub", "datasets")
+    import datasets
+
     if path.isidentifier() and find_spec(f"datasets.packaged_modules.{path}") is not None:
         # A reader of the library's own, which would take the files of the working directory.
         raise ConfigError(f"dataset.{key}={path}: is a kind of file; give the path of a file or folder, or a hub name")

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.extras import require_extra
 from ragauge.datasets._fields import BadRow, valid_string
 
 _UNSEEN = frozenset({"script", "style", "title", "noscript", "template", "textarea", "select"})
@@ -77,11 +77,9 @@ def html(file: Path, encoding: str) -> list[Section]:
 
 def docx(file: Path, encoding: str) -> list[Section]:
     """Paragraphs and tables of a Word document, cut before every paragraph in a heading's style."""
-    try:
-        import docx as library
-        from docx.table import Table
-    except ImportError:
-        raise ConfigError(_NEEDS.format(file, "python-docx")) from None
+    require_extra(str(file), "docx")
+    import docx as library
+    from docx.table import Table
 
     def blocks() -> Iterator[Block]:
         for item in library.Document(str(file)).iter_inner_content():
@@ -100,10 +98,9 @@ def docx(file: Path, encoding: str) -> list[Section]:
 
 def pdf(file: Path, encoding: str) -> Iterator[Section]:
     """The pages of a PDF with a text; BadRow where it cannot be read or none has one."""
-    try:
-        import pypdf
-    except ImportError:
-        raise ConfigError(_NEEDS.format(file, "pypdf")) from None
+    require_extra(str(file), "pypdf")
+    import pypdf
+
     logging.getLogger("pypdf").setLevel(logging.ERROR)  # it warns of every oddity of a file
     n, with_text = 0, 0
     with _Readable():
@@ -138,7 +135,6 @@ READERS: Mapping[str, Reader] = {
     ".txt": plain_text, ".md": markdown, ".markdown": markdown, ".html": html, ".htm": html, ".docx": docx,
     ".pdf": pdf,
 }  # fmt: skip
-_NEEDS = "{}: the package {} is needed (pip install 'ragauge[files]')"
 
 
 def require_small_archive(file: Path, most: float) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError, causes
+from ragauge.contract.extras import require_extra
 
 # Files of Milvus Lite that are written once under a name of their own and never changed.
 _WRITTEN_ONCE = (".parquet", ".idx")
@@ -152,15 +153,7 @@ def _temporary(stack: ExitStack) -> Path:
 
 def _require_packages(lite: bool = False) -> None:
     """ConfigError where what is needed is not installed."""
-    try:
-        import pymilvus  # noqa: F401
-
-        if lite:
-            import milvus_lite  # noqa: F401
-    except ImportError as error:
-        raise ConfigError(
-            "retriever=milvus needs packages that are not installed: pip install 'ragauge[milvus]'"
-        ) from error
+    require_extra("retriever=milvus", "pymilvus", *(["milvus_lite"] if lite else []))
     for name in ("pymilvus", "milvus_lite"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what fails is raised, and told once
     logging.getLogger("grpc._server").addFilter(_is_no_gap)

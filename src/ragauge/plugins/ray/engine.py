@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 from ragauge.contract.checks import require, require_count, require_number
 from ragauge.contract.engine import Held, Work
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.extras import require_extra
 from ragauge.plugins.ray._cluster import connect, room
 from ragauge.plugins.ray._pool import Crew, Limits, forget, pool_for
 
@@ -51,8 +50,7 @@ class RayEngine:
         require_number("engine.worker_cpus", self.worker_cpus, 0, above=True)
         require_number("engine.worker_gpus", self.worker_gpus, 0)
         require_number("engine.patience", self.patience, 1)
-        if find_spec("ray") is None:
-            raise ConfigError("engine=ray needs the package ray: pip install 'ragauge[ray]', or engine=local")
+        require_extra("engine=ray", "ray", instead="engine=local")
 
     @property
     def rows_at_once(self) -> int | None:

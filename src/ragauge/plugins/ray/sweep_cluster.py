@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.extras import require_extra
 from ragauge.contract.redact import redact
 
 _STORE_BYTES = 100_000_000  # Ray's object store where it is started here: jobs send each other nothing
@@ -90,10 +91,9 @@ def _ray(address: str | None) -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address is None:
         os.environ.setdefault(_ALONE, "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise ConfigError(f"hydra/launcher=ray needs Ray ({error}): pip install 'ragauge[ray]'") from None
+    require_extra("hydra/launcher=ray", "ray")
+    import ray
+
     return ray
 
 

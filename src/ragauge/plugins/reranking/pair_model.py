@@ -13,7 +13,16 @@ import numpy as np
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.retrieval import onnx as onnx_backend
-from ragauge.retrieval.pretrained import ACTIVATION, first_line, hub_folder, model_digest, quiet, read_json, safe_parts
+from ragauge.retrieval.pretrained import (
+    ACTIVATION,
+    first_line,
+    hub_folder,
+    model_digest,
+    quiet,
+    read_json,
+    require_models,
+    safe_parts,
+)
 from ragauge.store import Store
 
 GIVE_A_FOLDER = "Give the path of a cross-encoder's folder (with config.json and *.safetensors)"
@@ -27,6 +36,7 @@ def pair_model_folder(model: str, folder: str | None = None) -> Path:
     ConfigError where there is none, where it is no cross-encoder or one of several scores, and where loading
     it might execute something: weights other than safetensors, and what `safe_parts` refuses.
     """
+    require_models("reranker.model")
     path = Path(folder or model).expanduser()
     if not path.is_dir():
         remedy = f"{GIVE_A_FOLDER}, or the URI of an MLflow model"

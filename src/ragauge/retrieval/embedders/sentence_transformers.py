@@ -16,7 +16,15 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named, runtime
 from ragauge.contract.protocols import Role
 from ragauge.retrieval import onnx as onnx_backend
-from ragauge.retrieval.pretrained import first_line, hub_folder, model_digest, quiet, safe_parts, settle_backend
+from ragauge.retrieval.pretrained import (
+    first_line,
+    hub_folder,
+    model_digest,
+    quiet,
+    require_models,
+    safe_parts,
+    settle_backend,
+)
 from ragauge.store import Store
 from ragauge.texts.model_files import model_path
 
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
 
 
 GIVE_A_FOLDER = "Give the path of a sentence-transformers model's folder (the one with modules.json)"
+_WITHOUT = "what embeds nothing (chunker=tokens retriever=bm25)"
 _FILES = ("*.json", "*.txt", "*.model", "*.safetensors", "*.bin")
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5")
 
@@ -37,6 +46,7 @@ def encoder_folder(key: str, model: str, remedy: str, folder: str | None = None)
     something: a module or an activation that is neither sentence-transformers' nor torch.nn's. A model of MLflow must
     hold its weights as safetensors.
     """
+    require_models(key, "" if key != "embedder.model" else _WITHOUT)
     carried = model_path(model)
     if carried is not None and folder is None:
         return carried

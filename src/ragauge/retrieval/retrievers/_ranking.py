@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.extras import installed
 from ragauge.contract.frames import Batches
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.ranking import rank_scores, ranks_within
@@ -134,9 +135,11 @@ def say_cut(who: str, sizes: Sequence[int], top_k: int) -> None:
 def as_transformer(name: str, rank: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[..., pd.DataFrame]:
     """A PyTerrier transformer of topics [qid, query] that ranks with the function given.
 
-    It composes with any other. The run is sorted by topic in the order given, then by rank; topics without hits
-    have no row.
+    It composes with any other. Without PyTerrier, which the base does not bring, it is a plain function. The run is
+    sorted by topic in the order given, then by rank; topics without hits have no row.
     """
+    if not installed("pyterrier"):
+        return lambda topics: rank(topics.reset_index(drop=True))
     transformer: Callable[..., pd.DataFrame] = _ranker()(name, rank)
     return transformer
 

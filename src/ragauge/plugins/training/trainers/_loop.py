@@ -17,6 +17,7 @@ from typing import Any
 
 from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.extras import require_extra
 from ragauge.contract.progress import progress, working
 from ragauge.plugins.training.contract import TrainingTools
 from ragauge.plugins.training.trainers._checkpoints import BEST, STATE, last_checkpoint, quiet, told_as_full
@@ -119,13 +120,7 @@ def settle_precision(key: str, precision: str, device: str) -> str:
 
 def require_packages(key: str) -> None:
     """ConfigError where a package that trainings take is not installed."""
-    from importlib.util import find_spec
-
-    lacking = [name for name in ("accelerate", "datasets") if find_spec(name) is None]
-    if lacking:
-        raise ConfigError(
-            f"{key} needs packages that are not installed ({', '.join(lacking)}): pip install 'ragauge[train]'"
-        )
+    require_extra(key, "torch", "sentence_transformers", "accelerate", "datasets")
 
 
 def train_network(
