@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ragauge.answering._frame import answer_frame, queries_of
-from ragauge.contract.checks import require_number
+from ragauge.contract.checks import require_choice, require_number
+from ragauge.contract.identity import later
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.texts.sentences import sentence_spans
 from ragauge.texts.words import FUNCTION_WORDS, words
@@ -72,17 +73,24 @@ class Extractive:
     A sentence scores the squared share of the question's names in it times a mean of the share of its other words and
     the cosine without names. A question by way of another thing takes two sentences, and the lesser score. threshold:
     the score in [-1, 1] that is needed (a third for each of two alternatives); below it information is lacking.
+    by: cosine, or words, which needs no embedder: the share of the other words then stands for the whole mean.
     """
 
     component: ClassVar[str] = "extractive"
     version: ClassVar[int] = 4
     kind: ClassVar[str] = "embedded"
-    uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
 
     threshold: float = 0.34
+    by: str = later("cosine")
 
     def __post_init__(self) -> None:
         require_number("llm.threshold", self.threshold, -1, 1)
+        require_choice("llm.by", self.by, ("cosine", "words"))
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The embedder, unless words alone are compared."""
+        return frozenset({"embedder"} if self.by == "cosine" else ())
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `answers`; every status is ok, no tokens and no cost."""
@@ -91,8 +99,10 @@ class Extractive:
         whole = [part for query in dict.fromkeys(queries) for part in (query, *_alternatives(query)[1])]
         asked = [_meaning(part, _names(part)) for query in whole for part in (query, *_steps(query))]
         told = [_meaning(s.text, s.names) for found in read.values() for s in found]
-        vectors = (dict(zip(told, tools.embedder.embed(told), strict=True)),
-                   dict(zip(asked, tools.embedder.embed(asked, "query"), strict=True)))  # fmt: skip
+        vectors: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {})
+        if self.by == "cosine":
+            vectors = (dict(zip(told, tools.embedder.embed(told), strict=True)),
+                       dict(zip(asked, tools.embedder.embed(asked, "query"), strict=True)))  # fmt: skip
         replies = [
             _Context(read[text], *vectors).answer(query, self.threshold) if read[text] else None
             for query, text in zip(queries, contexts["text"], strict=True)
@@ -105,7 +115,7 @@ class _Context:
         self._sentences, self._asked = sentences, asked
         self._words = [s.about.union(words(s.text)) for s in sentences]
         self._stems = [frozenset(word[:4] for word in found) for found in self._words]
-        self._vectors = np.array([told[_meaning(s.text, s.names)] for s in sentences])
+        self._vectors = np.array([told[_meaning(s.text, s.names)] for s in sentences]) if told else None
 
     def answer(self, question: str, threshold: float) -> str | None:
         alternatives, halves = _alternatives(question)
@@ -144,8 +154,11 @@ class _Context:
         named = np.array([[(w in has) * (1 if w in s.about else _ELSEWHERE) for w in names] or [1]
                           for s, has in zip(self._sentences, self._words, strict=True)])  # fmt: skip
         shared = np.array([[stem in s for stem in stems] or [False] for s in self._stems])
+        share = (shared @ rare) / rare.sum()
+        if self._vectors is None:
+            return np.asarray(named.mean(1) ** 2 * share)
         cosines = self._vectors @ self._asked[_meaning(question, _names(question))]
-        scores: np.ndarray = named.mean(1) ** 2 * (_SHARED * (shared @ rare) / rare.sum() + (1 - _SHARED) * cosines)
+        scores: np.ndarray = named.mean(1) ** 2 * (_SHARED * share + (1 - _SHARED) * cosines)
         return scores
 
 

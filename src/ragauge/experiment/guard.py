@@ -53,7 +53,8 @@ def guarded(
     except Exception as error:
         file = database()
         folders = {**places, **({TRACKED: file.parent} if file else {})}
-        refused = lacks(name, error) or not_writable(error, folders, file)
+        lacking = lacks(name, error)
+        refused = str(lacking) if lacking else not_writable(error, folders, file)
         told = refused or full_disk(error, *folders.values())
         code = ConfigError.exit_code if refused else 1
         record |= {"error": told or f"{type(error).__name__}: {error}", "exit_code": code}
