@@ -19,7 +19,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from memory import Peak, status_mib
 
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
@@ -80,55 +80,6 @@ class Hashed(SentenceTransformerEmbedder):
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
-class Peak:
-    """The most memory of this process and of all that it starts, in MiB, looked at 20 times a second.
-
-    resident: all pages, those of mapped files included, which the kernel takes back when others need them;
-    own: the pages that it cannot take back.
-    """
-
-    def __init__(self) -> None:
-        import psutil
-
-        self.resident = self.own = 0.0
-        self._me = psutil.Process()
-        self._gone: type[Exception] = psutil.Error
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Peak:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._done.set()
-        self._thread.join()
-        self._look()
-        self.resident = max(self.resident, _status(os.getpid(), "VmHWM"))
-
-    def _watch(self) -> None:
-        while not self._done.wait(0.05):
-            self._look()
-
-    def _look(self) -> None:
-        resident = own = 0.0
-        for pid in (self._me.pid, *(child.pid for child in self._me.children(recursive=True))):
-            try:
-                resident += _status(pid, "VmRSS")
-                own += _status(pid, "RssAnon") + _status(pid, "RssShmem")
-            except OSError:  # it ended
-                continue
-        self.resident, self.own = max(self.resident, resident), max(self.own, own)
-
-
-def _status(pid: int, name: str) -> float:
-    """A line of /proc/<pid>/status in MiB; 0 where it is not there."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) / 1024
-    return 0.0
-
-
 def pipeline_of(folder: Path, n_docs: int, chunker: str, retriever: str) -> Pipeline:
     """A job over the world of so many documents, with its store in the folder."""
     components = Components(
@@ -158,7 +109,7 @@ def measure(folder: Path, n_docs: int, name: str) -> dict[str, Any]:
     stage, chunker, retriever = STAGES[name]
     pipeline = pipeline_of(folder, n_docs, chunker, retriever)
     vectors_before = _size(folder / "vectors")
-    imports = _status(os.getpid(), "VmRSS")
+    imports = status_mib(os.getpid(), "VmRSS")
     start = time.process_time()
     with Peak() as peak:
         entry = pipeline.entry(stage)

@@ -19,7 +19,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,7 +110,9 @@ def _block_file(folder: Path, number: int) -> Path:
 
 def _inverted(texts: Iterable[Sequence[str]], work: Inverting, engine: Engine, processes: int) -> Iterator[Block]:
     blocks = (some[start : start + _TEXTS_AT_ONCE] for some in texts for start in range(0, len(some), _TEXTS_AT_ONCE))
-    if processes == 1 or not isinstance(engine, LocalEngine):
+    first = list(islice(blocks, 2))
+    blocks = chain(first, blocks)
+    if processes == 1 or len(first) < 2 or not isinstance(engine, LocalEngine):
         yield from engine.map(work, blocks)
         return
     waiting: deque[Future[Block]] = deque()
@@ -148,7 +150,7 @@ class Searcher:
         if not (folder / "lengths.npy").is_file() or len(lengths := np.load(folder / "lengths.npy")) != n_chunks:
             raise DataError(f"{folder} holds no BM25 index of these {n_chunks} chunks")
         self._starts, self._chunks, self._counts = (
-            np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("starts", "chunks", "counts")
+            np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in ("starts", "chunks", "counts")
         )
         self._terms = pq.read_table(folder / "terms.parquet")["term"].combine_chunks()
         self._k1, self._formula = k1, formula
@@ -185,15 +187,15 @@ class Searcher:
         return Hits(*map(np.concatenate, zip(*found, strict=True)))
 
     def _cuts(self, queries: Sequence[Mapping[int, float]]) -> list[int]:
-        """Where to cut the queries, so that those between two cuts read few enough postings."""
-        cuts, read = [0], 0
-        for at, query in enumerate(queries):
-            terms = np.fromiter(query, np.int64)
-            postings = int((self._starts[terms + 1] - self._starts[terms]).sum())
-            if read and read + postings > _POSTINGS_AT_ONCE:
-                cuts, read = [*cuts, at], 0
-            read += postings
-        return [*cuts, len(queries)] if len(queries) else cuts
+        """Where to cut the queries, so that those between two cuts read few enough postings, or are one."""
+        terms = np.fromiter(chain.from_iterable(queries), np.int64)
+        before = np.concatenate([[0], np.cumsum(self._starts[terms + 1] - self._starts[terms])])
+        ends = before[np.concatenate([[0], np.cumsum([len(query) for query in queries], dtype=np.int64)])]
+        cuts = [0]
+        while cuts[-1] < len(queries):
+            most = ends[cuts[-1]] + _POSTINGS_AT_ONCE
+            cuts.append(max(int(np.searchsorted(ends, most, side="right")) - 1, cuts[-1] + 1))
+        return cuts
 
     def _scores(self, queries: Sequence[Mapping[int, float]]) -> Any:
         """Sparse float64 [queries, chunks]: the scores, each summed in the order of the terms' numbers.
