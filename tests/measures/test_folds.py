@@ -15,7 +15,8 @@ from ragauge.contract.identity import identity
 from ragauge.measures import Subsequence, Substring, Words
 from ragauge.texts.folding import FOLDS, checked_folds, fold_text
 
-TEXT = st.text(st.sampled_from("ab AB’'-–e\u0301\u00ad\u1100\u1161ﬁß\n"), max_size=24)
+PIECES = [*"ab AB’'-–e\u0301\u00ad\u1100\u1161ﬁß\n&;", "-\n", "&amp;", "&#39;", "&rsquo;", "&nope;", "amp;"]
+TEXT = st.lists(st.sampled_from(PIECES), max_size=24).map("".join)
 SOME = st.lists(st.sampled_from(FOLDS), min_size=1, unique=True)
 MEASURES = (Substring, Subsequence, Words)
 
@@ -44,6 +45,8 @@ def test_a_prefix_is_cut_first_and_folded_then(
         ("dashes", 'he said: "it\'s a well–known fact"'),
         ("soft_hyphens", 'he said: "it\'s a well-\u00adknown fact"'),
         ("case", 'HE SAID: "IT\'S A WELL-KNOWN FACT"'),
+        ("entities", "he said: &quot;it&#39;s a well-known fact&quot;"),
+        ("line_hyphens", 'he said: "it\'s a well-kno-\nwn fact"'),
         ("nfkc", 'he said: "it\'s a well-known \ufb01act"'.replace("\ufb01", "\uff46")),
     ],
 )

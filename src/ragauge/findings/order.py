@@ -21,6 +21,7 @@ from ragauge.findings.per_question import PerQuestion
 from ragauge.findings.predicted import Predicted
 from ragauge.findings.rankings import RankingsFound, Retrieving
 from ragauge.findings.slices import SlicesFound
+from ragauge.findings.spellings import Respelled
 from ragauge.findings.thresholds import Estimates
 
 _OF_JOBS: tuple[type[JobFinding], ...] = (
@@ -28,6 +29,7 @@ _OF_JOBS: tuple[type[JobFinding], ...] = (
     Skipped,
     Lacking,
     ScoreFound,
+    Respelled,
     RankingsFound,
     Retrieving,
     FunnelFound,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from ragauge.contract.checks import require
 
-FOLDS = ("soft_hyphens", "quotes", "dashes", "nfkc", "case")
+FOLDS = ("entities", "line_hyphens", "soft_hyphens", "quotes", "dashes", "nfkc", "case")
 """The foldings, in the order in which they are done, whatever order was asked for.
 
+entities: `&amp;`, `&#39;` and the other character references of HTML are the characters that they name.
+line_hyphens: a hyphen at the end of a line is removed with the line's end where a small letter follows.
 soft_hyphens: U+00AD and the zero-width space, word joiner and byte order mark are removed.
 quotes: curly, low, angle and prime quotation marks, and the backtick, are `'` or `"`.
 dashes: every hyphen, dash and minus sign is `-`.
@@ -31,6 +34,8 @@ _REPLACED = {
     "dashes": dict.fromkeys(_DASHES, "-"),
 }
 _ANY_OF = {name: re.compile(f"[{''.join(table)}]") for name, table in _REPLACED.items()}
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_LINE_HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010][ \t]*\r?\n[ \t]*(?=[^\W\d_])")
 # No character below joins, or changes places with, one that stands before it: the text before such a
 # character and the text from it on have their normal forms by themselves.
 _MAY_JOIN = 0x300
@@ -52,6 +57,9 @@ def fold_space(text: str) -> str:
 
 def fold_text(text: str, folds: tuple[str, ...]) -> str:
     """The text with these spellings folded (`FOLDS`)."""
+    for name in _SPANS:
+        if name in folds:
+            text = _without_spans(text, _SPANS[name](text))
     for name, table in _REPLACED.items():
         if name in folds:
             text = _ANY_OF[name].sub(lambda found, table=table: table[found[0]], text)  # type: ignore[misc]
@@ -66,6 +74,21 @@ def fold_prefixes(text: str, ends: np.ndarray, folds: tuple[str, ...]) -> tuple[
     the letter alone and is no prefix of the folded text. `found` rises.
     """
     text = text[: int(ends[-1]) if len(ends) else 0]
+    if "entities" not in folds and "line_hyphens" not in folds:
+        return _fold_prefixes(text, ends, folds)
+    whole, inside = text, np.zeros(len(ends), dtype=bool)
+    first = ends
+    for name in _SPANS:
+        if name in folds and (spans := _SPANS[name](text)):
+            ends, cut = _behind(spans, ends)
+            inside |= cut
+            text = _without_spans(text, spans)
+    folded, found, own = _fold_prefixes(text, ends, folds)
+    return folded, found, own | {j: fold_text(whole[: first[j]], folds) for j in np.flatnonzero(inside).tolist()}
+
+
+def _fold_prefixes(text: str, ends: np.ndarray, folds: tuple[str, ...]) -> tuple[str, np.ndarray, dict[int, str]]:
+    """`fold_prefixes` by the foldings of single characters and Unicode's."""
     for name, table in _REPLACED.items():
         if name in folds and (at := [found.start() for found in _ANY_OF[name].finditer(text)]):
             if name == "soft_hyphens":
@@ -87,6 +110,46 @@ def fold_prefixes(text: str, ends: np.ndarray, folds: tuple[str, ...]) -> tuple[
     rising = np.maximum.accumulate(found)
     own |= {j: folded[: found[j]] for j in np.flatnonzero(rising > found).tolist() if j not in own}
     return folded, rising, own
+
+
+Span = tuple[int, int, str]  # start and end in a text, and what takes its place
+
+
+def _entities(text: str) -> list[Span]:
+    found = [(one.start(), one.end(), html.unescape(one[0])) for one in _ENTITY.finditer(text)] if "&" in text else []
+    return [span for span in found if span[2] != text[span[0] : span[1]]]
+
+
+def _line_hyphens(text: str) -> list[Span]:
+    # A prefix that ends with the span has no letter behind it, and keeps it.
+    return [(one.start(), one.end(), "") for one in _LINE_HYPHEN.finditer(text) if text[one.end()].islower()]
+
+
+_SPANS = {"entities": _entities, "line_hyphens": _line_hyphens}
+
+
+def _without_spans(text: str, spans: Sequence[Span]) -> str:
+    """The text with something else in the place of each span."""
+    pieces, at = [], 0
+    for start, end, new in spans:
+        pieces += [text[at:start], new]
+        at = end
+    return "".join([*pieces, text[at:]])
+
+
+def _behind(spans: Sequence[Span], ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the ends stand once the spans are replaced, and which of them cut a span: these stand at its start.
+
+    An end behind the last character of a span that is removed cuts it, too: whether it is one depends on what follows.
+    """
+    start, stop = (np.array([span[i] for span in spans], dtype=np.int64) for i in (0, 1))
+    removed = np.array([not span[2] for span in spans])
+    less = np.array([span[1] - span[0] - len(span[2]) for span in spans], dtype=np.int64)
+    at = np.searchsorted(start, ends, side="left") - 1  # the last span that begins before the end
+    before = np.maximum(at, 0)
+    cut = (at >= 0) & ((ends < stop[before]) | (removed[before] & (ends == stop[before])))
+    whole = np.concatenate([[0], np.cumsum(less)])[np.where(cut, at, at + 1)]  # characters less, of the spans behind
+    return np.where(cut, start[before], ends) - whole, cut
 
 
 def _normal(text: str, folds: tuple[str, ...]) -> str:
