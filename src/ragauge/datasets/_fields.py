@@ -87,5 +87,8 @@ def optional_string(row: Mapping[str, Any], key: str) -> str | None:
 
 def short(value: Any) -> str:
     """The value as Python prints it, cut after 80 characters."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return f"a {type(value).__name__} that is nested too deep"
     return text if len(text) <= 80 else text[:77] + "..."

@@ -107,16 +107,25 @@ def read_records(uri: str, name: str) -> list[dict[str, Any]]:
     """
     with evaluation_datasets(uri, name) as client:
         records = client.get_dataset(dataset_named(client, name).dataset_id).records
-    records = sorted(records, key=lambda one: (place_of(one.tags or {}), one.created_time, one.dataset_record_id))
+    tags = {one.dataset_record_id: _own_tags(one.tags) for one in records}
+    records = sorted(
+        records, key=lambda one: (place_of(tags[one.dataset_record_id]), one.created_time, one.dataset_record_id)
+    )
     return [
         {
             "record": one.dataset_record_id,
             "inputs": one.inputs,
             "expectations": one.expectations,
-            "tags": {key: value for key, value in (one.tags or {}).items() if key.startswith("ragauge.")},
+            "tags": tags[one.dataset_record_id],
         }
         for one in records
     ]
+
+
+def _own_tags(tags: Any) -> dict[str, str]:
+    """ragauge's tags among those of a record, which people may have changed to anything."""
+    own = tags.items() if isinstance(tags, Mapping) else ()
+    return {key: str(value) for key, value in own if str(key).startswith("ragauge.")}
 
 
 def dataset_named(client: MlflowClient, name: str) -> EvaluationDataset:

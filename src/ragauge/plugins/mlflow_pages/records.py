@@ -10,9 +10,11 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.checks import is_number
 from ragauge.contract.topics import HISTORY, attributes_of, is_unanswerable, references
 from ragauge.contract.topics import wrong_answers as wrong_answers_of
 from ragauge.datasets._fields import BadRow, short, strings, valid_string
+from ragauge.datasets._files import parse_json
 from ragauge.plugins.mlflow_pages.topics import expected_part, parts_of
 from ragauge.plugins.traces.rows import decoded, truth_columns
 from ragauge.plugins.traces.shapes import question_of
@@ -71,7 +73,14 @@ def topic_of(record: Mapping[str, Any]) -> dict[str, Any]:
     One that ragauge did not write has its own id as qid, and its expected facts are the reference answer where it has
     no expected response.
     """
-    inputs, expected, tags = (record[name] or {} for name in ("inputs", "expectations", "tags"))
+    try:
+        return _topic(record)
+    except RecursionError:
+        raise BadRow("its values are nested too deep") from None
+
+
+def _topic(record: Mapping[str, Any]) -> dict[str, Any]:
+    inputs, expected, tags = (_object(record, name) for name in ("inputs", "expectations", "tags"))
     question = inputs.get("question") if OWN_TAG in tags else question_of(inputs)
     if not isinstance(question, str) or not question.strip():
         raise BadRow(f"inputs hold no question: {short(inputs)}")
@@ -92,6 +101,14 @@ def topic_of(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _object(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """An object of the record, {} where there is none; BadRow for anything else."""
+    value = record[name]
+    if value is not None and not isinstance(value, Mapping):
+        raise BadRow(f"its {name} are no object with named values: {short(value)}")
+    return value or {}
+
+
 def listed(expected: Mapping[str, Any], name: str) -> list[Any]:
     """The list under the name of an expectation, [] without any; BadRow for another value."""
     value = decoded(expected.get(name))
@@ -101,18 +118,27 @@ def listed(expected: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def place_of(tags: Mapping[str, str]) -> float:
-    """The place of a record's topic in the dataset that it was written from; infinity for a record that people made."""
+    """The place of a record's topic in the dataset that it was written from.
+
+    Infinity for a record that people made, and for one whose tag they changed to what is no place.
+    """
     try:
-        return float(_more(tags)["place"])
-    except (BadRow, KeyError):
+        place = _more(tags).get("place")
+    except BadRow:
         return math.inf
+    return float(place) if is_number(place) else math.inf
 
 
 def _more(tags: Mapping[str, str]) -> dict[str, Any]:
+    """What the tag of a record says of its topic, {} without it; BadRow where it is not as ragauge wrote it."""
+    text = tags.get(MORE_TAG, "{}")
+    bad = BadRow(f"tag {MORE_TAG!r} is no longer what ragauge wrote: {short(text)}")
     try:
-        found: dict[str, Any] = json.loads(tags.get(MORE_TAG, "{}"))
-    except ValueError:
-        raise BadRow(f"tag {MORE_TAG!r} is no longer what ragauge wrote: {short(tags[MORE_TAG])}") from None
+        found = parse_json(text.encode("utf-8", "surrogatepass"))
+    except BadRow:
+        raise bad from None
+    if not isinstance(found, dict) or not isinstance(found.get("attributes", {}), dict):
+        raise bad
     return found
 
 
