@@ -9,13 +9,15 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from processes import ROOT, run
-from ragauge.commands.conf import explain
-from ragauge.contract.errors import not_writable
+from ragauge.commands.conf import explain, refuse_excessive
+from ragauge.commands.given import overrides
+from ragauge.contract.errors import ConfigError, not_writable
 
 SMALL = ["dataset.limit=2", "bootstrap=10", "chunker=none", "llm=none", "judge=none"]
 
@@ -55,6 +57,8 @@ def test_a_choice_that_matches_no_option_is_a_sweep_without_a_job(tmp_path: Path
         ("hydra.nothing=1", "error: unknown key 'hydra.nothing'; --cfg hydra shows"),
         ("retriever=bm26", "error: retriever=bm26: there is no such option. Did you mean bm25? Options: "),
         ("answers=[em,emm]", "error: answers=emm: there is no such option. Did you mean em? Options: "),
+        ("answers=[faithfullness]", "error: answers=faithfullness: there is no such option. Did you mean faith"),
+        ("n_tokens=" + "9" * 5_000, "error: n_tokens: 5,000 digits of one number; allowed are up to 400"),
         ("slices=[type", "error: slices=[type: the value cannot be read; "),
         ("a b=1", "error: a b=1: is no key=value"),
     ],
@@ -62,6 +66,39 @@ def test_a_choice_that_matches_no_option_is_a_sweep_without_a_job(tmp_path: Path
 def test_a_value_that_cannot_be_set_is_one_line_with_what_is_allowed(given: str, told: str, tmp_path: Path) -> None:
     assert refused(tmp_path, given).startswith(told)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("[" * 3_000 + "]" * 3_000, "3,000 brackets within brackets; allowed are up to 50"),
+        ("{a:" * 60 + "1" + "}" * 60, "60 brackets within brackets"),
+        ("${seed}" * 20_000, r"20,000 interpolations \(\$\{...\}\); allowed are up to 100"),
+        ("'" + "${seed}" * 101 + "'", "101 interpolations"),
+        ("[" + "em," * 6_000 + "em]", "6,000 commas outside of quotes; allowed are up to 5,000"),
+        ("1" * 401, "401 digits of one number; allowed are up to 400"),
+    ],
+)
+def test_what_hydra_would_read_for_minutes_or_not_survive_is_one_line(value: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=f"^gate: {told}"):
+        refuse_excessive(["retriever=bm25", f"gate={value}"])
+
+
+def test_long_texts_in_quotes_and_short_lists_are_taken() -> None:
+    refuse_excessive(
+        [f'llm.prompt="{"([{" * 100}{"1" * 500},{"a, b" * 6_000}"', "slices=[[a],[b,{c:d}]]", "n=1_000", "-m"]
+    )
+
+
+def test_a_value_of_python_that_is_too_much_is_one_line() -> None:
+    nested: Any = 1
+    for _ in range(3_000):
+        nested = [nested]
+    for value in (nested, {"a": nested}):
+        with pytest.raises(ConfigError, match="nested too deep"):
+            overrides({"gate": value}, {}, swept=False)
+    with pytest.raises(ConfigError, match="n_tokens: Exceeds the limit"):
+        overrides({"n_tokens": 10**5_000}, {}, swept=False)
 
 
 def test_a_path_with_an_apostrophe_is_told_as_it_has_to_be_quoted(tmp_path: Path) -> None:

@@ -341,3 +341,7 @@ def test_a_key_that_begins_with_a_known_one_is_masked_whole(monkeypatch: pytest.
 def test_the_last_word_of_a_name_says_whether_it_holds_a_secret_or_is_about_one(name: str, is_secret: bool) -> None:
     assert is_secret_name(name) is is_secret
     assert (redact_config({name: WORD}) == {name: "***"}) is is_secret
+
+
+def test_a_value_that_is_no_number_is_no_key() -> None:
+    assert secret_in({"dataset": {"limit": float("nan"), "more": [float("nan")]}}, "") is None

@@ -23,6 +23,11 @@ log = logging.getLogger(__name__)
 _ROOT_FILE = "config.yaml"
 # A measure with parameters, AP(rel=2)@10, that stands in a list without quotes; Hydra would not read it.
 _BARE = re.compile(r"""(?<=[\[,])\s*([^\s,\[\]()"']+\([^()"]*\)[^\s,\[\]()"']*)\s*(?=[,\]])""")
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_BRACKET = re.compile(r"[\[\](){}]")
+_DIGITS = re.compile(r"\d[\d_]*")
+_MOST_NESTED, _MOST_INTERPOLATIONS, _MOST_COMMAS = 50, 100, 5_000
+_MOST_DIGITS = 400  # 10^308 is the largest float
 # What OmegaConf says of a value that its type does not take, and what is allowed instead.
 _ALLOWED = (
     (r"could not be converted to Integer", "a whole number"),
@@ -130,6 +135,28 @@ def of_base(arguments: Sequence[str]) -> list[str]:
     return [*arguments[:first], *own, *arguments[first:]]
 
 
+def refuse_excessive(arguments: Sequence[str]) -> None:
+    """ConfigError for an override that Hydra would read for minutes, or end in a traceback over.
+
+    Counted are interpolations, and outside of quotes brackets within brackets, commas, and digits of one number.
+    """
+    for argument in arguments:
+        bare = _QUOTED.sub("", argument)
+        depth = deepest = 0
+        for bracket in _BRACKET.findall(bare):
+            depth += 1 if bracket in "([{" else -1
+            deepest = max(deepest, depth)
+        key = argument.partition("=")[0][:80]
+        for what, found, most in (
+            ("brackets within brackets", deepest, _MOST_NESTED),
+            ("commas outside of quotes", bare.count(","), _MOST_COMMAS),
+            ("interpolations (${...})", argument.count("${"), _MOST_INTERPOLATIONS),
+            ("digits of one number", max(map(len, _DIGITS.findall(bare)), default=0), _MOST_DIGITS),
+        ):
+            if found > most:
+                raise ConfigError(f"{key}: {found:,} {what}; allowed are up to {most:,}")
+
+
 def of_swept(arguments: Sequence[str]) -> list[str]:
     """The arguments; in a sweep over a group (retriever=a,b), a key of it (retriever.model=x) as a choice of one value.
 
@@ -216,7 +243,8 @@ def _wrong_value(key: str, value: str, cause: str, config_name: str) -> str:
 
 def _unknown_option(group: str | None, name: str, text: str) -> str:
     listed = re.search(r"Available options in '[^']+':\n((?:\t.*\n?)+)", text)
-    options = [line.strip() for line in listed.group(1).splitlines()] if listed else _options(group)
+    own = [line.strip() for line in listed.group(1).splitlines()] if listed else []
+    options = sorted({*own, *_options(group)})
     if group is None:
         return f"there is no {name}.yaml in {conf_folder()}"
     has = f" Options: {', '.join(options)}" if options else ""
@@ -224,8 +252,14 @@ def _unknown_option(group: str | None, name: str, text: str) -> str:
 
 
 def _options(group: str | None) -> list[str]:
-    places = [place for place in (conf_folder(), config_dir()) if place is not None]
-    return sorted({file.stem for place in places for file in (place / (group or "")).glob("*.yaml")})
+    """The options of a group: of ragauge, of plug-ins and installed packages, and of `--config-dir`."""
+    from ragauge.experiment.setup.packages import owners
+
+    of = f"{group}/" if group else ""
+    found = {option for option in owners(conf_folder()) if option.startswith(of)}
+    added = config_dir()
+    found |= set() if added is None else {f"{of}{file.stem}" for file in (added / of).glob("*.yaml")}
+    return sorted(option.removeprefix(of) for option in found if "/" not in option.removeprefix(of))
 
 
 def _did_you_mean(name: str, allowed: Sequence[str], before: str = "") -> str:

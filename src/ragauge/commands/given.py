@@ -43,8 +43,14 @@ def overrides(given: Sequence[str] | Mapping[str, Any], settings: Mapping[str, A
             "by key, retriever='bm25', n_tokens=300"
         )
     texts, values = ([], given) if isinstance(given, Mapping) else ([*given], {})
-    flat = {**_flat(values), **_flat(settings)}
-    return texts + [
+    try:
+        return texts + _written({**_flat(values), **_flat(settings)}, swept)
+    except RecursionError:
+        raise ConfigError("overrides: a value is nested too deep") from None
+
+
+def _written(flat: Mapping[str, Any], swept: bool) -> list[str]:
+    return [
         f"{'++' if key.startswith(_OPEN) else ''}{key}={_swept(key, value) if swept else _text(key, value)}"
         for key, value in flat.items()
     ]
@@ -102,7 +108,10 @@ def _text(key: str, value: Any) -> str:
     if isinstance(value, str):
         return value if _BARE.fullmatch(value) else QuotedString(value, Quote.single).with_quotes()
     if isinstance(value, (int, float)) or hasattr(value, "item"):
-        return repr(value.item() if hasattr(value, "item") else value)
+        try:
+            return repr(value.item() if hasattr(value, "item") else value)
+        except ValueError as error:  # a whole number of more than 4,300 digits, or an array
+            raise ConfigError(f"{key}: {error}") from None
     if isinstance(value, (list, tuple, range)):
         return f"[{','.join(_text(key, one) for one in value)}]"
     if isinstance(value, Mapping):

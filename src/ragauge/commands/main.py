@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING
 
 from ragauge.commands import known
 from ragauge.commands._errors import drop_output
-from ragauge.commands.conf import conf_folder, config_dir, has_config_path, of_base, of_swept, quoted
+from ragauge.commands.conf import (
+    conf_folder,
+    config_dir,
+    has_config_path,
+    of_base,
+    of_swept,
+    quoted,
+    refuse_excessive,
+)
 from ragauge.contract import interruption
 from ragauge.contract.current_job import run_begins
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable
@@ -133,6 +141,7 @@ def run_composed(
     from ragauge.experiment.setup.packages import refuse_shadowed
 
     guard_output()
+    refuse_excessive(arguments)
     if config_name == "config":
         arguments = of_base(arguments)
     _register(arguments)
@@ -149,6 +158,8 @@ def run_composed(
         hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=config_name)(task)()
     except Refused as refused:
         raise refused.error from None
+    except RecursionError:
+        raise ConfigError("the configuration cannot be composed: a value in it is nested too deep") from None
     except (HydraException, OmegaConfBaseException) as error:
         if full_error not in ("", "0", "1"):
             raise

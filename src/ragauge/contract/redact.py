@@ -147,7 +147,7 @@ def redact_config(flat: Mapping[str, Any]) -> dict[str, Any]:
 def secret_in(value: Any, where: str) -> str | None:
     """The error message for a config that holds a secret in clear, naming the first; None if it holds none."""
     if not isinstance(value, Mapping):
-        if redact_tree(value, sure=True) == value:
+        if _is_same(redact_tree(value, sure=True), value):
             return None
         items = value if _is_list(value) else ()
         return next(filter(None, (secret_in(item, where) for item in items)), _told(where))
@@ -155,7 +155,7 @@ def secret_in(value: Any, where: str) -> str | None:
         place = f"{where}.{key}" if where else str(key)
         if isinstance(item, (Mapping, list)) and not is_secret_name(name):
             told = secret_in(item, place)
-        elif redact_tree(item, name, sure=True) == item:
+        elif _is_same(redact_tree(item, name, sure=True), item):
             told = None
         elif is_secret_name(name) or may_be_secret_name(name):
             told = (
@@ -167,6 +167,11 @@ def secret_in(value: Any, where: str) -> str | None:
         if told:
             return told
     return None
+
+
+def _is_same(redacted: Any, value: Any) -> bool:
+    """Whether nothing was redacted; NaN is equal to nothing, itself included."""
+    return redacted is value or redacted == value
 
 
 def remember(config: Any, name: str = "", secret: bool = False) -> None:
