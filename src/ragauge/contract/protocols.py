@@ -278,7 +278,7 @@ class SeesEvidence(Protocol):
 class TopicsFailed(Exception):
     """Raised by `BringsTexts.bring` with all that it brought, where it is not known what `qids` retrieve.
 
-    again: whether a rerun should ask again for them; False where nobody recorded it.
+    again: whether a rerun should ask again for them; False where the file that was read lacks them.
     """
 
     def __init__(self, run: pd.DataFrame, texts: pd.DataFrame, qids: Sequence[str], again: bool = True) -> None:

@@ -93,7 +93,7 @@ def lacking(pipeline: Any) -> dict[str, Any]:
 
 
 def unranked_topics(pipeline: Any) -> dict[str, list[str]]:
-    """The qids of topics without a ranking of documents: of which no contexts are known, and of which no documents."""
+    """The qids of the topics without known contexts, and of those whose contexts are no known documents."""
     made = any("unranked" in stage.makes for stage in pipeline.stages)
     found = pipeline.frame("unranked") if made else pd.DataFrame(columns=["qid", "why"])
     return {why: found.loc[found["why"] == why, "qid"].tolist() for why in (NO_CONTEXT, NO_DOCUMENT)}

@@ -52,5 +52,5 @@ def _folded(text: str, fold: tuple[str, ...]) -> str:
 
 
 def _has_one_spelling(text: str) -> bool:
-    """Whether no folding of `_SPELLINGS` but that of a hyphen at a line's end changes a text: it is quickly told."""
+    """True if the text is ASCII without a character that any folding of `_SPELLINGS` changes."""
     return _PLAIN.fullmatch(text) is not None and "-" not in text and "`" not in text

@@ -17,9 +17,9 @@ def recognised(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The run and the texts [docno, text] with the docnos of the corpus, where a text stands there word for word.
 
-    White space is folded on both sides. A text that is a chunk gets the docno of the chunk. One that is a whole
-    document, with or without its title in front, gets a docno `<document>%p…`, and so does a chunk that a topic has
-    twice. Of several equal documents the first counts. A text whose docno is that of a document keeps it.
+    White space is folded on both sides. A text that is a chunk gets the docno of the chunk. A text that is a whole
+    document, with or without its title in front, gets a docno `<document>%p…`. So does a chunk that a topic has twice.
+    The first of several equal documents counts. A text whose docno is that of a document keeps it.
     """
     parents = set(chunks["parent"])
     named = [document_of(docno) in parents for docno in texts["docno"]]
@@ -57,9 +57,9 @@ def recognised(
 
 
 def of_no_document(run: pd.DataFrame, chunks: pd.DataFrame, texts: pd.DataFrame) -> list[str]:
-    """The topics of which it is not known which documents they found, in the order of the run.
+    """The topics whose documents are not known, in the order of the run.
 
-    run, texts: as `recognised` gives them. Of these topics a text, blank ones apart, has no name and is no document.
+    run, texts: as `recognised` gives them. Such a topic has a text that is not blank, has no name and is no document.
     Where no docno of the whole run is one of the corpus, the system calls documents otherwise, and it is all topics.
     """
     known = set(chunks["parent"])

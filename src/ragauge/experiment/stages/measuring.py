@@ -58,7 +58,7 @@ class Scorable(Stage):
 
 
 class ScorableHere(Stage):
-    """scored_evidence without that of topics of which nobody knows what they retrieve: their IR score is missing."""
+    """scored_evidence without the topics whose contexts are not known: their IR score is missing."""
 
     name = "scorable_here"
     reads = (Read("scored_evidence"), Read("unranked"))
@@ -172,15 +172,15 @@ class ChunkTruth(Stage):
 
 
 def _unranked(components: Components) -> tuple[Read, ...]:
-    """What says which topics have no ranking of documents: texts that are brought may be unknown."""
+    """The read of the topics without a ranking of documents; () where all texts are chunks of the corpus."""
     return (Read("unranked"),) if isinstance(components.retriever, BringsTexts) else ()
 
 
 class ScoreRanking(Stage):
     """ranking_values: the values of ranking measures (ir-measures) of the run, topic by topic ([qid, measure, value]).
 
-    The run is that of documents, or of chunks where a measure says so. There is no value where nobody knows what a
-    topic retrieves, or which documents that is; chunks that are looked for in all documents are known by their texts.
+    The run is that of documents, or of chunks where a measure says so. A topic has no value where its contexts, or the
+    documents of its contexts, are not known. Chunks that are looked for in all documents are known by their texts.
     """
 
     name = "classics"

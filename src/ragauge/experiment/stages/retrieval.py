@@ -66,8 +66,8 @@ class Bring(Stage):
     """The ranked texts of every topic by a retriever that brings them along; they join the chunks.
 
     Texts that are documents or chunks of the corpus get their docnos (`recognised`). unranked: [qid, why], the topics
-    without a ranking of documents: NO_CONTEXT, nobody knows what they retrieve, or NO_DOCUMENT, nobody knows which
-    documents their texts are.
+    without a ranking of documents. NO_CONTEXT: their contexts are not known. NO_DOCUMENT: it is not known which
+    documents the contexts are.
     """
 
     name = "run"

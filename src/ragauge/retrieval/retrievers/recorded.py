@@ -36,8 +36,8 @@ class RecordedRetrieval:
     DeepEval are known (`ragauge.datasets.recordings`). Texts need not be in the corpus. A docno alone is that of a
     chunk, or of a document, which then stands for its chunks in their order.
 
-    A TREC run is read as trec_eval does: by falling score, whatever the rank says; of equal scores (as 32-bit
-    numbers) the docno that comes later in the alphabet is first.
+    A TREC run is read as trec_eval does: by falling score, whatever the rank says. Where scores are equal (as 32-bit
+    numbers), the docno that comes later in the alphabet is first.
     Without contexts a system is an LLM alone where other systems of the file have some.
     system: the system whose rows are read, in a file of several. top_k: at most so many are kept.
     on_missing: `raise`; `missing`: topics that are not in the file have no IR score and no measure of the ranking;
@@ -278,9 +278,9 @@ def _hits(lines: pd.DataFrame, rows_of: Mapping[str, Sequence[int]]) -> pd.DataF
 def read_trec_run(path: Path) -> pd.DataFrame:
     """[qid, docno, score, line] of a run file; DataError names the line that is none, or a pair that repeats.
 
-    Fields are divided by white space. Empty lines are skipped, and comments, such as those of ir_metadata: lines that
-    begin with `#` and have not the fields of a hit, one of a topic whose qid begins so. Lines are counted from 1. The
-    file may be packed.
+    Fields are divided by white space. Lines are counted from 1. Empty lines and comments are skipped, such as those of
+    ir_metadata: lines that begin with `#`. A line with the fields of a hit is none, since a qid may begin so, too. The
+    file may be packed by gzip or bzip2.
     """
     rows: list[tuple[str, str, float, int]] = []
     for number, line in enumerate(every_line(path), 1):
