@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.groups import CALLS, GROUPS
+from ragauge.contract.protocols import CUT
 from ragauge.findings.cost import (
     COUNTED,
     costs,
@@ -15,6 +16,7 @@ from ragauge.findings.cost import (
     costs_of_parts,
     costs_of_replies,
     latencies,
+    notes_of_replies,
     stage_seconds,
 )
 
@@ -63,6 +65,18 @@ def test_calls_that_were_answered_before_are_counted_apart_and_cost_nothing() ->
         "judge_llm_calls": 2, "judge_llm_calls_cached": 1, "judge_llm_usage_unknown": 0, "judge_prompt_tokens": 7,
         "judge_completion_tokens": 3, "judge_cost_usd": 0.5,
     }  # fmt: skip
+
+
+def test_replies_that_were_cut_or_had_thoughts_are_counted_and_said() -> None:
+    error = pd.array([CUT, f"{CUT}: 5; expected", None], dtype="str")
+    found = costs_of_replies(REPLIES.assign(error=error, thoughts=pd.array([None, None, "Hm."], dtype="str")))
+    assert (found["llm_cut"], found["llm_thoughts"]) == (2, 1)
+    assert notes_of_replies({**found, "judge_llm_cut": 4}, 3) == [
+        "Replies cut at the token limit: answers 2 of 3, verdicts 4; max_tokens (num_predict) of the model's chat sets "
+        "it",
+        "Replies with thoughts, which are no part of what is measured: answers 1 of 3",
+    ]
+    assert notes_of_replies(costs_of_replies(REPLIES)) == []
 
 
 def test_answers_from_other_contexts_cost_what_they_took_when_they_were_made() -> None:

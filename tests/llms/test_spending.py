@@ -52,7 +52,7 @@ UNKNOWN = {
     "empty": saying({}),
     "zero with text": saying({"prompt_tokens": 0, "completion_tokens": 0}),
 }
-REFUSED = {
+ABSURD = {
     "negative": saying({"prompt_tokens": -1, "completion_tokens": 2}),
     "words": saying({"prompt_tokens": "many", "completion_tokens": 2}),
     "NaN": saying({"prompt_tokens": float("nan"), "completion_tokens": 2}),
@@ -92,19 +92,22 @@ def test_the_part_of_the_usage_that_is_told_is_charged_as_told(store: Store, kin
     assert (reply.cost_usd, reply.prompt_tokens, reply.completion_tokens) == (64 + 9 + 4, 0, 4)
 
 
-@pytest.mark.parametrize("usage", REFUSED.values(), ids=REFUSED)
-def test_a_usage_that_is_no_number_of_tokens_fails_the_attempt_and_is_charged_at_its_bound(
-    store: Store, usage: Usage
-) -> None:
+@pytest.mark.parametrize("usage", ABSURD.values(), ids=ABSURD)
+def test_a_usage_that_is_no_number_of_tokens_costs_its_bound_and_the_text_is_kept(store: Store, usage: Usage) -> None:
     with ChatServer(usage=usage) as server:
         llm = model(server)
         (reply,) = llm.ask(PROMPTS[:1], store, "answers")
-        assert server.calls[PROMPTS[0]] == 2
-        server.usage = lambda prompt, n, honest: honest
-        assert llm.ask(PROMPTS[:1], store, "answers")[0].text == f"reply to {PROMPTS[0]}"
-    assert reply.text is None
-    assert (reply.calls, reply.usage_unknown, reply.cost_usd) == (2, 2, 2 * BOUND)
-    assert llm.spent(store) == 2 * BOUND + 6
+        (again,) = llm.ask(PROMPTS[:1], store, "answers")
+        assert server.calls[PROMPTS[0]] == 1
+    assert reply.text == again.text == f"reply to {PROMPTS[0]}"
+    assert (reply.calls, reply.usage_unknown, reply.cost_usd) == (1, 1, BOUND)
+    assert llm.spent(store) == BOUND
+
+
+def test_ollamas_absurd_counts_cost_the_bound_too(store: Store) -> None:
+    with ChatServer(usage=saying({"prompt_tokens": 10**18, "completion_tokens": 2})) as server:
+        (reply,) = model(server, "ollama").ask(PROMPTS[:1], store, "answers")
+    assert (reply.text, reply.usage_unknown, reply.cost_usd) == (f"reply to {PROMPTS[0]}", 1, BOUND)
 
 
 def test_usage_above_the_bound_is_charged_as_it_is_and_told_once(
@@ -140,8 +143,8 @@ def test_the_longest_pause_doubles_with_every_attempt_up_to_the_most(
     assert longest == pytest.approx([0.01, 0.02, 0.04, 0.05, 0.05])
 
 
-@pytest.mark.parametrize("usage", [*UNKNOWN.values(), *REFUSED.values(), alternating],
-                         ids=[*UNKNOWN, *REFUSED, "alternating"])  # fmt: skip
+@pytest.mark.parametrize("usage", [*UNKNOWN.values(), *ABSURD.values(), alternating],
+                         ids=[*UNKNOWN, *ABSURD, "alternating"])  # fmt: skip
 def test_no_lie_about_usage_gets_past_the_spending_limit(store: Store, usage: Usage) -> None:
     limit = 1000.0
     with ChatServer(usage=usage, delay=0.01) as server:

@@ -30,12 +30,12 @@ def answer_frame(
     """Frame `answers`: a row per context; one without a text has the status `no_reply`.
 
     White space and zero-width characters alone are no text: the answer is missing, with BLANK as its error. With
-    `may_be_empty` "" is an answer that says nothing.
+    `may_be_empty` "" is an answer that says nothing. Where any reply has thoughts, they are the column `thoughts`.
     """
     said = [r.text is None or not is_blank(r.text) or (may_be_empty and r.text == "") for r in replies]
     replies = [r if ok else replace(r, text=None, error=BLANK) for r, ok in zip(replies, said, strict=True)]
     status = [no_reply if r.text is None else ("cut" if r.error == CUT else "ok") for r in replies]
-    return pd.DataFrame(
+    found = pd.DataFrame(
         {
             "qid": contexts["qid"].to_numpy(),
             "n_tokens": contexts["n_tokens"].to_numpy(),
@@ -51,6 +51,8 @@ def answer_frame(
             "usage_unknown": np.array([r.usage_unknown for r in replies], dtype=np.int64),
         }
     )
+    thoughts = [r.thoughts for r in replies]
+    return found.assign(thoughts=pd.array(thoughts, dtype="str")) if any(thoughts) else found
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ class ChatGenerator(ChatLLM):
     """Answers of a chat model, from the context where there is one, else from what the model knows.
 
     A context without any text (no retrieval, no hits, n_tokens=0) gets the prompt without documents.
-    An answer that was cut at the token limit is kept with status `cut`. Where no reply came after all retries, the
+    Thoughts before an answer are no part of it; they are the column `thoughts`. An answer that was cut at the token
+    limit is kept with status `cut`. Where no reply came after all retries, the
     answer is null with status `missing` and its error. prompt_with_documents ($documents, $question),
     prompt_without_documents ($question): a text, or the name
         of a .txt file; null for the shipped one.
@@ -39,7 +40,7 @@ class ChatGenerator(ChatLLM):
     """
 
     component: ClassVar[str] = "chat"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kind: ClassVar[str] = "chat"
     uses: ClassVar[frozenset[str]] = frozenset()
 

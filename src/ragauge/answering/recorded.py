@@ -19,6 +19,8 @@ from ragauge.contract.protocols import Reply, Tools
 from ragauge.contract.topics import RESERVED
 from ragauge.datasets import BadRow, recordings
 from ragauge.datasets.recordings import Recorded
+from ragauge.llms.thoughts import without_thoughts
+from ragauge.texts.surrogates import without_surrogates
 
 NO_ANSWER = "the file has no answer"
 
@@ -29,7 +31,8 @@ class RecordedAnswers:
 
     Optional are error, prompt_tokens, completion_tokens, cost_usd and seconds: what the answer took when it
     was given. No LLM is asked, so none of it is spent now. A null answer is a missing one; "" is one that says
-    nothing, which is right where a question cannot be answered (SQuAD 2). Other keys with a text or a
+    nothing, which is right where a question cannot be answered (SQuAD 2). Thoughts at the beginning of an answer
+    (`<think>`) are no part of it. Other keys with a text or a
     number become columns of the answers, such as the rounds of an iterative system.
 
     system: the system whose rows are read, in a file of several. answer_number: which of several answers to a question,
@@ -103,10 +106,13 @@ class _Given:
     @classmethod
     def of(cls, row: Recorded) -> _Given:
         try:
-            text = row.text("answer")
+            text, thoughts = row.text("answer"), None
+            if text is not None:
+                text, thoughts = without_thoughts(without_surrogates(text))
             error = None if text is not None else row.text("error") or NO_ANSWER
             tokens = row.count("prompt_tokens"), row.count("completion_tokens")
             reply = Reply(text, error, *tokens, row.number("cost_usd"), row.number("seconds"), cached=True)
+            reply = replace(reply, thoughts=thoughts or None)
             return cls(reply, row.count("sample"), row.extra)
         except BadRow as bad:
             raise DataError(f"{row.place}: {bad}") from None
@@ -115,7 +121,8 @@ class _Given:
 def _columns(extra: Sequence[Mapping[str, Any] | None]) -> dict[str, pd.Series]:
     """A column for every further key: numbers where all of its values are, else texts."""
     names = dict.fromkeys(name for own in extra for name in own or ())
-    taken = {*RESERVED, *SCHEMAS["answers"].columns, "calls", "usage_unknown"}
+    schema = SCHEMAS["answers"]
+    taken = {*RESERVED, *schema.columns, *schema.optional, "calls", "usage_unknown"}
     found = {}
     for name in names:
         values = [(own or {}).get(name) for own in extra]

@@ -11,7 +11,18 @@ from ragauge.contract.errors import ConfigError
 def require(key: str, value: object, ok: bool, allowed: str) -> None:
     """Raises ConfigError naming the config key, its value and what is allowed, unless ok."""
     if not ok:
-        raise ConfigError(f"{key}={value!r}: allowed are {allowed}")
+        raise ConfigError(f"{key}={shown(value)}: allowed are {allowed}")
+
+
+_SHOWN = 60  # characters of a value
+
+
+def shown(value: object) -> str:
+    """The value as Python writes it; the beginning of a long one, and how many digits a long number has."""
+    if isinstance(value, int) and abs(value) >= 10**_SHOWN:
+        return f"an integer of about {int(value.bit_length() * math.log10(2)) + 1:,} digits"
+    text = repr(value)
+    return text if len(text) <= _SHOWN * 10 else f"{text[: _SHOWN * 10]}..."
 
 
 def require_count(
@@ -70,7 +81,12 @@ def require_text(key: str, value: object, what: str) -> None:
 
 def is_number(value: object) -> bool:
     """Whether the value is a finite int or float, and no bool."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that no float holds
+        return False
 
 
 def _or_null(meaning: str | None) -> str:

@@ -94,10 +94,12 @@ SCHEMAS: Mapping[str, Schema] = {
         ("qid", "n_tokens", "measure"),
         {"qid": "str", "n_tokens": "int", "measure": "str", "value": "float"},
     ),  # no row for a topic without evidence texts, and for an unanswerable one
-    # answer is null and status is not "ok" where no answer came; error keeps why.
+    # answer is null and status is not "ok" where no answer came; error keeps why. thoughts: what a reasoning model
+    # wrote before its answer, where any of the answers has some.
     "answers": Schema(
         ("qid", "n_tokens"),
         {"qid": "str", "n_tokens": "int", "answer": "str?", "status": "str", "error": "str?", **_USAGE},
+        {"thoughts": "str?"},
     ),
     # The passages of every context in the order in which they stand in it (position, from 0): rank is the
     # place by which the retriever has them, text the whole passage, chars how many of its characters stand in
@@ -125,6 +127,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "verdicts": Schema(
         ("qid", "n_tokens"),
         {"qid": "str", "n_tokens": "int", "label": "label", "status": "str", "raw": "str?", **_USAGE},
+        {"thoughts": "str?"},
     ),
 }
 

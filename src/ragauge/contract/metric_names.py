@@ -72,6 +72,7 @@ ESTIMATES = (
 )
 COSTS = (
     f"{{{','.join(CALLS)}}}{{llm_calls,llm_calls_cached,llm_usage_unknown,prompt_tokens,completion_tokens,cost_usd}}",
+    f"{{{','.join(CALLS)}}}{{llm_cut,llm_thoughts}}",
 )
 # Of every job, and of the MLflow run that pools a sweep, beside what their findings declare.
 OF_EVERY_JOB = ("topics", "stages_made", "seconds_{total,*}")
@@ -88,7 +89,7 @@ _READ_FIRST = frozenset({
 _GROUPS = {
     "chart": r"tokens|.*_at_(n|day)",
     "interval": r".*_(lo|hi)",
-    "missing": r".*_(missing|no_claims|failed)",
+    "missing": r".*_(missing|no_claims|failed)|.*llm_(cut|thoughts)",
     "stage": r"seconds_(?!per_topic).*|stages_made|latency_.*",
     "cost": r".*(llm_calls|llm_calls_cached|usage_unknown|_tokens|cost_usd)|prompt_tokens|.*_per_topic",
     "funnel": r"(funnel|failure)_.*",

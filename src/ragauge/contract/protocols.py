@@ -100,6 +100,7 @@ class Reply:
 
     calls: how often the server was asked and charged for it, or may have, the calls without an answer too.
     usage_unknown: the number of them whose tokens are not known; their cost is the most they can cost.
+    thoughts: what a reasoning model wrote before its answer; no part of the text.
     """
 
     text: str | None
@@ -111,6 +112,7 @@ class Reply:
     cached: bool = False
     calls: int = 0
     usage_unknown: int = 0
+    thoughts: str | None = None
 
 
 # What a reply says, and None where it cannot be read.

@@ -22,6 +22,7 @@ from ragauge.datasets._exports import docnos_of, opened, rows_within, text_of
 from ragauge.datasets._fields import BadRow, is_attribute, short, strings, valid_string
 from ragauge.datasets._files import kind, parsed, table_rows
 from ragauge.datasets._lists import all_texts, as_text, flat, is_null, printed_list
+from ragauge.texts.surrogates import without_surrogates
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,11 @@ _SHOWN = 3  # qids that a message lists
 Value = TypeVar("Value")
 
 
+def _writable(value: Any) -> Any:
+    """What a system said as a file can hold it: half of a surrogate pair becomes U+FFFD."""
+    return without_surrogates(value) if isinstance(value, str) else value
+
+
 @dataclass(frozen=True)
 class Recorded:
     """One row: where it stands, its qid, its values by the keys of NAMES (null ones left out), and the rest.
@@ -88,7 +94,7 @@ class Recorded:
     def text(self, key: str) -> str | None:
         """The text under a key; None where there is none; BadRow for anything else."""
         value = self.values.get(key)
-        return None if value is None else valid_string(as_text(value), repr(self.named[key]))
+        return None if value is None else valid_string(_writable(as_text(value)), repr(self.named[key]))
 
     def references(self) -> tuple[str, ...]:
         """The reference answers under both keys, but empty ones; BadRow for what is no text and no list of texts."""
@@ -104,7 +110,9 @@ class Recorded:
         name = self.named[key]
         if not isinstance(value, list):
             raise BadRow(f"{name!r} is no list of texts: {short(value)}")
-        return [valid_string(as_text(text_of(one)), f"entry {i} of {name!r}") for i, one in enumerate(value, 1)]
+        return [
+            valid_string(_writable(as_text(text_of(one))), f"entry {i} of {name!r}") for i, one in enumerate(value, 1)
+        ]
 
     def number(self, key: str) -> float:
         """The number from 0 under a key; 0 where there is none."""

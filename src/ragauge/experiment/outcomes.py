@@ -103,7 +103,8 @@ def outcomes(
     answered have the statuses NOT_SAMPLED.
     """
     renamed = answers.rename(columns={"status": "answer_status", "error": "answer_error"})
-    known = {*SCHEMAS["answers"].columns, "calls", "usage_unknown", *RESERVED, *found.columns}
+    schema = SCHEMAS["answers"]
+    known = {*schema.columns, *schema.optional, "calls", "usage_unknown", *RESERVED, *found.columns}
     own = [name for name in answers.columns if name not in known]
     rows = found.merge(
         renamed[["qid", "answer", "answer_status", "answer_error", *own]], on="qid", how="left", validate="one_to_one"

@@ -31,6 +31,7 @@ from ragauge.contract.groups import CALLS, GROUPS
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.metric_names import COSTS
 from ragauge.contract.offers import ChatOffers, PartOffers, offered
+from ragauge.contract.protocols import CUT
 from ragauge.show.formats import milliseconds, seconds, usd, whole
 
 RECORDED = "recorded"  # kind of an llm or judge that reads what was said elsewhere
@@ -48,15 +49,15 @@ class Costs(JobFinding):
     metrics = (*COSTS, "answers_*_llm_calls{,_cached}", "context_tokens", "{cost_usd,seconds}_per_topic")
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """Metrics alone; the judge's are those of `judge_costs`."""
+        """What is to be said of the replies; the judge's costs are those of `judge_costs`."""
         pipeline = job.pipeline
-        return Found(
-            metrics={
-                **costs_of_replies(pipeline.all_answers),
-                **costs_of_parts(pipeline),
-                **per_topic(pipeline, job.question_stages),
-            }
-        )
+        answers, parts = costs_of_replies(pipeline.all_answers), costs_of_parts(pipeline)
+        told = notes_of_replies({**parts, **answers}, int(pipeline.all_answers["answer"].notna().sum()))
+        return Found(told, metrics={**answers, **parts, **per_topic(pipeline, job.question_stages)})
+
+    def show(self, job: Job, value: list[str], found: Founds) -> Shown:
+        """The sentences, as warnings."""
+        return Shown(notes=value)
 
 
 class JudgeCosts(JobFinding):
@@ -65,17 +66,25 @@ class JudgeCosts(JobFinding):
     name = "judge_costs"
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """Metrics alone."""
+        """What is to be said of the replies."""
         again = found.get("judged_again", {})
         costs = costs_of_replies(job.pipeline.all_verdicts, "judge_")
-        return Found(metrics={name: value + again.get(name, 0) for name, value in costs.items()})
+        return Found(
+            notes_of_replies(costs), metrics={name: value + again.get(name, 0) for name, value in costs.items()}
+        )
+
+    def show(self, job: Job, value: list[str], found: Founds) -> Shown:
+        """The sentences, as warnings."""
+        return Shown(notes=value)
 
 
 def costs_of_replies(replies: pd.DataFrame, prefix: str = "") -> dict[str, float]:
     """Calls, tokens and money of answers, or of verdicts with `prefix="judge_"`.
 
     A request that the store or the ledger answered, or another job's verdicts paid for, counts as cached: it
-    has no tokens and no cost here. llm_usage_unknown is how many calls are charged at the most they can cost.
+    has no tokens and no cost here. llm_usage_unknown is how many calls are charged at the most they can cost. llm_cut
+    and llm_thoughts count the rows, cached ones too, whose reply was cut at the token limit or came with thoughts; they
+    are left out where there are none.
     """
     told = "calls" in replies  # frames of parts that do not count their calls have tokens alone
     calls = replies["calls"] if told else replies["prompt_tokens"].gt(0).astype(int)
@@ -86,6 +95,8 @@ def costs_of_replies(replies: pd.DataFrame, prefix: str = "") -> dict[str, float
     request = replies["request"] if "request" in replies else replies["qid"]
     if told and "request" in replies:
         answered = request.notna() & replies["status"].ne("missing") & ~own
+    cut = replies["error"].str.startswith(CUT).eq(True).sum() if "error" in replies else 0
+    thoughts = replies["thoughts"].notna().sum() if "thoughts" in replies else 0
     unknown = replies["usage_unknown"] if "usage_unknown" in replies else calls * 0
     return {
         f"{prefix}llm_calls": int(calls[own].sum() if told else request[own].nunique()),
@@ -94,7 +105,26 @@ def costs_of_replies(replies: pd.DataFrame, prefix: str = "") -> dict[str, float
         f"{prefix}prompt_tokens": int(replies.loc[paid, "prompt_tokens"].sum()),
         f"{prefix}completion_tokens": int(replies.loc[paid, "completion_tokens"].sum()),
         f"{prefix}cost_usd": float(replies.loc[paid, "cost_usd"].sum()),
+        **({f"{prefix}llm_cut": int(cut)} if cut else {}),
+        **({f"{prefix}llm_thoughts": int(thoughts)} if thoughts else {}),
     }
+
+
+def notes_of_replies(metrics: Mapping[str, float], n_answers: int | None = None) -> list[str]:
+    """Sentences on replies that were cut at the token limit, and on those that came with thoughts.
+
+    n_answers: how many answers there are, for the count of those.
+    """
+    told = {"llm_cut": "Replies cut at the token limit: {}; max_tokens (num_predict) of the model's chat sets it",
+            "llm_thoughts": "Replies with thoughts, which are no part of what is measured: {}"}  # fmt: skip
+    notes = []
+    for name, sentence in told.items():
+        counts = {prefix: metrics.get(f"{prefix}{name}", 0) for prefix in CALLS}
+        of = {"": "" if n_answers is None else f" of {whole(n_answers)}"}
+        listed = [f"{CALLS[prefix].lower()} {whole(n)}{of.get(prefix, '')}" for prefix, n in counts.items() if n]
+        if listed:
+            notes.append(sentence.format(", ".join(listed)))
+    return notes
 
 
 def full_cost(replies: pd.DataFrame, chat: Any) -> float:
@@ -175,7 +205,10 @@ _ALWAYS = ("", "judge_")  # answers and verdicts are shown where nobody was aske
 _NO_STAGES = ("total", "made_chunks", "made_index")
 
 Record = Mapping[str, Any]
-_SUMMED = ("llm_calls", "llm_calls_cached", "llm_usage_unknown", "prompt_tokens", "completion_tokens", "cost_usd")
+_SUMMED = (
+    "llm_calls", "llm_calls_cached", "llm_usage_unknown", "llm_cut", "llm_thoughts", "prompt_tokens",
+    "completion_tokens", "cost_usd",
+)  # fmt: skip
 _COUNTS = tuple(map(Col, ("Calls", "Cached", "Prompt tokens", "Completion tokens", "US dollars")))
 
 
@@ -204,6 +237,9 @@ class Cost(Finding):
             ),
             *_latency_blocks(latencies(jobs.systems, jobs.records)),
         ]
+        names = {name for record in jobs.records for name in record["metrics"]}
+        of_all = {name: sum(record["metrics"].get(name, 0) for record in jobs.records) for name in names}
+        told = [f"{note}." for note in notes_of_replies(of_all)]
         if stages := stage_seconds(jobs.records):
             rows: list[list[Cell]] = [[stage, Num(time, "seconds")] for stage, time in stages.items()]
             said = Text("A stage whose output was in the store took the time of reading it.", "small")
@@ -215,7 +251,7 @@ class Cost(Finding):
         ]
         columns: Heads = ["System", "N", *_COUNTS, "Time"]
         blocks.append(Fold("By job", [Grid("Cost by job", columns, of_jobs)]))
-        return Shown([Section("Cost", blocks)], cards=[_card(value)])
+        return Shown([Section("Cost", blocks)], lines=told, notes=told, cards=[_card(value)])
 
 
 def _counted(sums: Mapping[str, float]) -> list[Num]:

@@ -23,19 +23,23 @@ from ragauge.contract.interruption import parent_gone
 from ragauge.contract.progress import Progress, progress
 from ragauge.contract.protocols import Reader, Reply
 from ragauge.contract.redact import mask_echo, redact
+from ragauge.contract.visible import visible
 from ragauge.llms.clients import BadResponse, Redirected
 from ragauge.llms.databases import Planned, Room
 from ragauge.llms.ledger import Call, Ledger
 from ragauge.llms.replies import (
     Received,
     as_reply,
+    asked_enough,
     can_be_read,
+    is_cut,
     known_replies,
     may_have_cost,
     read_message,
     retry_after,
     status_of,
     together,
+    told_in,
     was_not_sent,
     with_call,
 )
@@ -52,7 +56,8 @@ log = logging.getLogger(__name__)
 _FATAL = frozenset({401, 402, 403, 404, 405, 407})
 # Client errors that pass with time; any other 4xx is this request's own fault.
 _PASSING = frozenset({408, 409, 425, 429})
-_LONGEST_ERROR = 20_000  # characters of a server's error that are searched for keys; 500 of them are told
+_LONGEST_ERROR = 20_000  # characters of a server's error that are searched for keys
+_TOLD = 500  # of them that are told
 
 
 class _Stop(Exception):
@@ -148,7 +153,9 @@ class Batch:
             for call in self.ledger.find([key]).values():  # of before, and not readable
                 self.ledger.set_aside(call)
             reply = await self._attempts(key, request, prompt, model, gate)
-            if self._can_be_read(key, reply) or known_replies(self.ledger, [key], self.readers):
+            if asked_enough(1, reply) or self._can_be_read(key, reply):
+                return reply
+            if known_replies(self.ledger, [key], self.readers):
                 return reply
             return together(reply, await self._attempts(key, request, prompt, model, gate))
         finally:
@@ -180,8 +187,13 @@ class Batch:
                 wait = failure.wait
             else:
                 self.failed_in_a_row = 0
+                reply = as_reply(call)
                 return dataclasses.replace(
-                    with_call(paid, call), text=call.text, error=as_reply(call).error, seconds=call.seconds
+                    with_call(paid, call),
+                    text=reply.text,
+                    error=reply.error,
+                    thoughts=reply.thoughts,
+                    seconds=call.seconds,
                 )
             finally:
                 self._settle(planned, charged)
@@ -275,7 +287,10 @@ class Batch:
         except Exception as error:
             failed = self._failed(error)
         if received is not None and received.refused is not None:
-            failed = _Failed(redact(received.refused), charged=True)
+            why = redact(received.refused)[:_TOLD]
+            if is_cut(received.finish):
+                why += f" ({self.llm.limit}; a reply needs more)"
+            failed = _Failed(why, wait=0.0 if received.again else None, charged=True)
         if failed is None or failed.charged:
             call = self._charged(key, request, prompt, received, failed, time.monotonic() - began)
             if failed is None:
@@ -285,11 +300,14 @@ class Batch:
 
     def _without_echo(self, received: Received) -> Received:
         """The reply with *** for the keys of this configuration that it repeats; such replies are counted."""
-        text, finish = mask_echo(received.text), mask_echo(received.finish)
-        if (text, finish) == (received.text, received.finish):
-            return received
-        self.echoes += 1
-        return dataclasses.replace(received, text=text, finish=finish)
+        masked = dataclasses.replace(
+            received,
+            text=mask_echo(received.text),
+            finish=mask_echo(received.finish),
+            thoughts=mask_echo(received.thoughts),
+        )
+        self.echoes += masked != received
+        return masked
 
     def _charged(
         self, key: str, request: str, prompt: str, received: Received | None, failed: _Failed | None, seconds: float
@@ -299,20 +317,23 @@ class Batch:
         told = (None, None) if received is None else (received.prompt_tokens, received.completion_tokens)
         bounds = llm.token_bounds(prompt, self.options)
         cost_usd, guessed = llm.charge(prompt, self.options, received)
-        if failed is not None:  # it was paid for, but is nothing to find again
+        for_good = received is not None and not received.again  # kept, so that it is not asked for in this run again
+        if failed is not None and not for_good:  # it was paid for, but is nothing to find again
             key = f"{key[:48]}-unanswered-{uuid.uuid4().hex}"
         call = Call(
             key=key,
             request=request,
             text=None if failed is not None or received is None else received.text,
-            finish=str(failed) if received is None else received.finish,
+            finish=str(failed) if received is None or for_good else received.finish,
             prompt_tokens=told[0] or 0,
             completion_tokens=told[1] or 0,
             cost_usd=cost_usd,
             seconds=seconds,
             budget=llm.budget_name,
             usage_unknown=guessed,
+            unread_at=time.time() if for_good else None,
             job=job_folder(),
+            thoughts=None if received is None else received.thoughts or None,
         )
         if not self._can_be_read(key, as_reply(call)):
             call = dataclasses.replace(call, key=self.ledger.unread_key(key), unread_at=time.time())
@@ -348,8 +369,8 @@ class Batch:
             )  # fmt: skip
         if self.guessed:
             log.warning(
-                "%s: of %d call(s) the server told no usage; each counts at the most it can cost, %.4f USD "
-                "together",
+                "%s: of %d call(s) the server told no usage, or none that can be; each counts at the most it can cost, "
+                "%.4f USD together",
                 self.what, len(self.guessed), sum(self.guessed),
             )  # fmt: skip
         if self.exceeding and (self.llm.price is not None or self.llm.max_cost_usd is not None):
@@ -367,7 +388,10 @@ class Batch:
             why = f"{self.what}: {self.llm.place} {redact(str(error))}; give the address itself"
             raise _Stop(ConfigError(why)) from None
         self.reached = self.reached or not was_not_sent(error)
-        why = redact(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR])[:500]
+        why, detail = f"{type(error).__name__}: {error}", told_in(error).strip()
+        if detail and detail not in why:
+            why += f": {detail}"
+        why = visible(redact(why[:_LONGEST_ERROR]), one_line=True)[:_TOLD]
         status = status_of(error)
         if status in _FATAL or (status == 429 and "insufficient_quota" in str(error)):
             raise _Stop(ConfigError(f"{self.what}: {self.llm.place} refuses with {status}: {why}")) from None

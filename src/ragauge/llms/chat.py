@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named
-from ragauge.contract.protocols import FreshWorkplace, Reader, Reply, Tools, Workplace
+from ragauge.contract.protocols import CUT, FreshWorkplace, Reader, Reply, Tools, Workplace
 from ragauge.llms.calls import Batch
 from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.clients import run_batch
@@ -83,7 +83,8 @@ class ChatLLM(ChatSettings):
 
         A reply that its reader cannot read is asked for once more, and then given as it is. `readers` has one per
         prompt, or is empty where every text is a reply. The ledger keeps it, and a later run asks again, until the
-        request has MOST_UNREAD of them. `options` go with the request (a JSON schema, say), `salt` tells a deliberate
+        request has MOST_UNREAD of them; one that was cut, or is no answer for good, is asked for by later runs alone.
+        `options` go with the request (a JSON schema, say), `salt` tells a deliberate
         repetition from the same request; both are part of what the ledger knows a call by. A reply cut at the token
         limit has its text and the error CUT. A call that fails on every attempt gives text None and the error. The
         first of equal prompts is paid, and the others are marked as cached; a cached reply has the tokens of its call
@@ -114,7 +115,10 @@ class ChatLLM(ChatSettings):
                 jobs = [job for job in jobs if job[0] not in fresh]
             if jobs:
                 fresh |= run_batch(Batch(self, ledger, options or {}, what, reader_of).run(jobs))
-        self._tell_unread({key: prompts[i] for key, i in first.items()}, known | fresh, reader_of, ledger, what)
+        found = known | fresh
+        if cut := sum(reply.error == CUT for reply in found.values()):
+            log.warning("%s: %d of %d replies were cut at the token limit (%s)", what, cut, len(found), self.limit)
+        self._tell_unread({key: prompts[i] for key, i in first.items()}, found, reader_of, ledger, what)
         return [
             known[key] if key in known else fresh[key] if first[key] == i else as_repeated(fresh[key])
             for i, key in enumerate(keys)

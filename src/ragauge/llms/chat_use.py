@@ -92,7 +92,8 @@ class SharedChat:
         ]
         fields = ("prompt_tokens", "completion_tokens", "cost_usd", "cached", "calls", "usage_unknown")
         columns = {name: [getattr(reply, name) for reply in own] for name in fields}
-        frame = pd.DataFrame({"qid": range(len(own)), **columns})
+        texts = {name: pd.array([getattr(reply, name) for reply in own], dtype="str") for name in ("error", "thoughts")}
+        frame = pd.DataFrame({"qid": range(len(own)), **columns, **texts})
         return frame.astype({"cached": bool, "calls": int, "usage_unknown": int})
 
 

@@ -1,4 +1,4 @@
-"""A chat model asked for JSON: each distinct prompt once; a reply is read exactly or not at all."""
+"""A chat model asked for JSON: each distinct prompt once; a reply is read where it can mean one thing alone."""
 
 from __future__ import annotations
 
@@ -11,9 +11,17 @@ from typing import Any, Generic, TypeVar
 
 from ragauge.contract.protocols import CUT, Reply, Workplace
 from ragauge.llms.chat_use import NOT_ASKED
+from ragauge.texts.surrogates import without_surrogates
 
-# Some models wrap JSON in a code fence whatever they are told; the whole reply must be that fence.
-_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.S)
+# The smallest parts of JSON as models write it: a text in quotation marks of any kind, a sign, anything else.
+_PART = re.compile(
+    r""""(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>(?:[^'\\]|\\.)*)'|[“”](?P<curved>(?:[^”\\]|\\.)*)”"""
+    r"""|(?P<sign>[{}\[\],:])|[^\s{}\[\],:"'“”]+|["'“”]""",
+    re.DOTALL,
+)
+_WORDS = {"True": "true", "False": "false", "None": "null"}  # of Python
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_LONGEST = 100_000  # characters of a reply that are searched for an object
 OK, UNREADABLE, FAILED = "ok", "unreadable", "failed"
 
 T = TypeVar("T")
@@ -79,16 +87,88 @@ def quoted(text: str) -> str:
 
 
 def json_of(reply: str) -> Any:
-    """The JSON value that the whole reply is, a code fence around it allowed; None if it is anything else.
+    """The JSON value that the reply is, or the one object that stands in it; None where there is none, or several.
 
-    An object that repeats a key is not one.
+    Text and code fences may stand around the object. It may be written as Python writes it: single quotation marks, a
+    comma behind the last entry, line ends within a text. Equal objects are one. An object that repeats a key is not
+    read, nor is anything from a reply whose last bracket is open.
     """
-    reply = reply.strip()
-    fenced = _FENCE.fullmatch(reply)
     try:
-        return json.loads(fenced.group(1) if fenced else reply, object_pairs_hook=_distinct)
-    except (ValueError, RecursionError):
+        value = _value(reply)
+        # An escape such as \ud83d may be half of a surrogate pair, which no file can hold.
+        return (
+            json.loads(without_surrogates(json.dumps(value, ensure_ascii=False))) if _SURROGATE.search(reply) else value
+        )
+    except RecursionError:
         return None
+
+
+def _value(reply: str) -> Any:
+    try:
+        return json.loads(reply, object_pairs_hook=_distinct)
+    except ValueError:
+        found = [value for value in _objects(reply[:_LONGEST]) if value is not None]
+    return found[0] if found and all(value == found[0] for value in found) else None
+
+
+def _objects(reply: str) -> list[Any]:
+    """The objects of a reply, and lists of objects, the outermost; [] where one is not closed."""
+    found: list[Any] = []
+    written: list[str] = []  # of the object that is open, as JSON
+    depth = 0
+    at = 0
+    while at < len(reply):
+        if not depth:
+            at = reply.find("{", at)
+            if at < 0:
+                break
+        part = _PART.match(reply, at)
+        if part is None:  # white space
+            at += 1
+            continue
+        at = part.end()
+        written.append(_as_json(part))
+        depth += {"{": 1, "[": 1, "}": -1, "]": -1}.get(part["sign"] or "", 0)
+        if not depth:
+            found.append(_loaded(written))
+            written = []
+    return [] if depth else found
+
+
+def _as_json(part: re.Match[str]) -> str:
+    kind = part.lastgroup
+    if kind is None or kind == "sign":
+        return _WORDS.get(part.group(), part.group())
+    text = part[kind]
+    if kind == "single":
+        text = text.replace("\\'", "'").replace('"', '\\"') if '\\"' not in text else text.replace("\\'", "'")
+    return f'"{text}"'
+
+
+def _loaded(written: Sequence[str]) -> Any:
+    """The value of these parts; None where they are no JSON."""
+    kept = [one for one, after in zip(written, [*written[1:], ""], strict=True) if one != "," or after not in "}]"]
+    try:
+        return json.loads(" ".join(kept), strict=False, object_pairs_hook=_distinct)
+    except ValueError:
+        return None
+
+
+def whole_number(value: object) -> int | None:
+    """The whole number that a value of JSON is, `"5"` and 5.0 among them; None for anything else."""
+    if isinstance(value, str):
+        text = value.strip()
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return int(value) if value == value // 1 else None
+
+
+def truth_of(value: object) -> bool | None:
+    """The truth that a value of JSON is, `"true"` and `"no"` among them; None for anything else."""
+    if isinstance(value, str):
+        return {"true": True, "yes": True, "false": False, "no": False}.get(value.strip().casefold())
+    return value if isinstance(value, bool) else None
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

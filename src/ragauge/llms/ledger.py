@@ -56,10 +56,11 @@ class Call:
     """One finished call: what was asked (JSON, without keys) and what came back.
 
     `text` is None for a call that was paid for, or may have been, and gave no answer: it only counts as spent. `finish`
-    is the server's reason for ending, `seconds` the time it took, `budget` the name under which its cost is summed.
-    `usage_unknown`: the server did not tell all tokens, and the cost is the most it can be. `unread_at`: when its
-    caller could not read it, in seconds since 1970; such a call has a key of its own. `job`: the folder of the job, or
-    the sweep, that made it.
+    is the server's reason for ending, and why there is no text where there is none. `seconds`: the time it took.
+    `budget`: the name under which its cost is summed. `usage_unknown`: the server did not tell all tokens, and the cost
+    is the most it can be. `unread_at`: when its caller could not read it, or it was no answer, in seconds since 1970;
+    one that could not be read has a key of its own. `job`: the folder of the job, or the sweep, that made it.
+    `thoughts`: what the model wrote before its answer.
     """
 
     key: str
@@ -74,6 +75,7 @@ class Call:
     usage_unknown: bool = False
     unread_at: float | None = None
     job: str | None = None
+    thoughts: str | None = None
 
 
 @dataclass(frozen=True)
@@ -405,6 +407,7 @@ def _row(call: Call) -> dict[str, Any]:
             **({"usage_unknown": True} if call.usage_unknown else {}),
             **({} if call.unread_at is None else {"unread_at": call.unread_at}),
             **({} if call.job is None else {"job": call.job}),
+            **({"thoughts": call.thoughts} if call.thoughts else {}),
         }
     )
     request = call.request.encode("utf-8", "replace").decode()

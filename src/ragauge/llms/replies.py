@@ -2,13 +2,16 @@
 
 A reply whose usage is not known is charged at the most it can cost. The same holds for an attempt that the server may
 have worked on without a reply reaching us. A reply that its caller's reader cannot read is kept in the ledger, and
-asked for again. This happens once in the same run, and again in later runs, up to a limit.
+asked for again. This happens once in the same run, and again in later runs, up to a limit. A reply that was cut, and
+one that is no answer in a way that another attempt would repeat, is asked for again by later runs alone.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import email.utils
+import json
+import logging
 import math
 import re
 import socket
@@ -25,8 +28,23 @@ from ragauge.contract.visible import is_blank, visible
 from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.json_replies import json_of
 from ragauge.llms.ledger import Call, Ledger
+from ragauge.llms.thoughts import without_thoughts
+from ragauge.texts.surrogates import without_surrogates
 
-_CUT_REASONS = frozenset({"length", "max_tokens", "MAX_TOKENS"})
+log = logging.getLogger(__name__)
+
+# Reasons of ending as servers and LangChain's classes write them, in any case of letters. Any other reason is an end
+# that the model chose: servers have many words for it.
+_CUT_REASONS = re.compile(
+    "(max_?)?length|max_?(output_|new_|completion_)?tokens|model_length|token_limit|(model_)?context_window(_exceeded)?",
+    re.I,
+)
+_BROKEN = re.compile(
+    "error|abort|cancel|fail|interrupt|unknown|unspecified|insufficient|overload|time_?(out|limit)|^other$", re.I
+)
+_WITHHELD = re.compile(
+    "filter|safety|block|prohibited|refus|recitation|spii|sensitive|guardrail|intervened|malform", re.I
+)
 # Their complete replies say why they ended; one that does not was cut by the connection.
 _SAY_WHY_THEY_END = ("langchain_openai", "langchain_ollama")
 # Errors of clients after which no server has seen the request.
@@ -34,6 +52,8 @@ _NOT_SENT = frozenset(
     {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError", "UnsupportedProtocol", "InvalidURL"}
 )
 _GATEWAY_TIMEOUTS = frozenset({408, 504, 524})  # the model behind the gateway may have answered
+# Fields of a message that hold thoughts: DeepSeek, vLLM and llama.cpp; OpenRouter and newer vLLM; Ollama.
+THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 _MOST_TOKENS = 10**9  # above this a number is no count of one call's tokens
 
 
@@ -41,8 +61,9 @@ _MOST_TOKENS = 10**9  # above this a number is no count of one call's tokens
 class Received:
     """A reply as it came: text, reason of ending, and token counts, None where the server does not tell.
 
-    `refused` says why it is no answer although it was paid for, None where it is one. `cost_usd` is what the
-    server says that it cost, None where it does not.
+    `refused` says why it is no answer although it was paid for, None where it is one; `again` is whether another
+    attempt may bring one. `cost_usd` is what the server says that it cost, None where it does not. `thoughts` is what
+    the model wrote before its answer.
     """
 
     text: str
@@ -51,28 +72,83 @@ class Received:
     completion_tokens: int | None
     refused: str | None
     cost_usd: float | None = None
+    thoughts: str = ""
+    again: bool = True
+
+
+def is_cut(finish: str) -> bool:
+    """Whether a reason of ending says that the token limit ended the reply."""
+    return _CUT_REASONS.fullmatch(finish.strip()) is not None
 
 
 def read_message(message: Any, target: str) -> Received:
-    """The reply that a message of the LangChain class `target` is; a client of ours says it itself."""
-    if isinstance(message, Received):
-        return message
+    """The reply that a message of the LangChain class `target` is; a client of ours has said it itself.
+
+    The text is without the thoughts at its beginning, and can be written as UTF-8.
+    """
+    received = message if isinstance(message, Received) else _of_langchain(message, target)
+    text, within = without_thoughts(without_surrogates(received.text))
+    thoughts = "\n\n".join(filter(None, (without_surrogates(received.thoughts).strip(), within)))
+    received = dataclasses.replace(received, text=text, thoughts=thoughts, finish=without_surrogates(received.finish))
+    if received.refused is not None:
+        return received
+    refused, again = _why_no_answer(received)
+    return dataclasses.replace(received, refused=refused, again=again)
+
+
+def _why_no_answer(received: Received) -> tuple[str | None, bool]:
+    """Why a reply is no answer, None where it is one; and whether another attempt may bring one."""
+    finish = received.finish
+    if _WITHHELD.search(finish):
+        return f"the server withheld the reply: it ended with {finish!r}", False
+    if _BROKEN.search(finish):
+        return f"the reply is not whole: it ended with {finish!r}", True
+    if not is_blank(received.text):
+        return None, True
+    if is_cut(finish):
+        return f"the token limit was reached {'by thoughts, ' if received.thoughts else ''}before any text", False
+    return ("thoughts and no answer", False) if received.thoughts else ("an empty reply", True)
+
+
+def _of_langchain(message: Any, target: str) -> Received:
     about = message.response_metadata or {}
-    finish = next((about[k] for k in ("finish_reason", "done_reason", "stop_reason") if about.get(k)), None)
+    names = ("finish_reason", "done_reason", "stop_reason", "stopReason")
+    finish = next((about[name] for name in names if about.get(name)), None)
+    if finish is None and about.get("status"):  # OpenAI's responses
+        finish = (about.get("incomplete_details") or {}).get("reason") or about["status"]
     text = str(message.text)
-    refused = None
+    beside = message.additional_kwargs or {}
+    refused, again = None, True
     if finish is None and target.startswith(_SAY_WHY_THEY_END):
         refused = "the connection ended before the reply did"
-    elif is_blank(text):
-        refused = "an empty reply"
-    try:
-        prompt, completion = (tokens(count) for count in _counts(message))
-    except ValueError as error:
-        prompt, completion, refused = None, None, str(error)
+    elif is_blank(text) and beside.get("refusal"):
+        refused, again = f"the model refuses: {without_surrogates(str(beside['refusal']))}", False
+    elif is_blank(text) and getattr(message, "tool_calls", None):
+        refused, again = "a call of a tool, and no text", False
+    prompt, completion = token_counts(*_counts(message))
     # No prompt has 0 tokens, and no text has: the server did not count.
     prompt = prompt or None
     completion = None if completion == 0 and text.strip() else completion
-    return Received(text, str(finish or ""), prompt, completion, refused)
+    return Received(text, str(finish or ""), prompt, completion, refused, thoughts=_thoughts(message), again=again)
+
+
+def _thoughts(message: Any) -> str:
+    """The thoughts that a message holds beside its text: in fields, or as parts of its content."""
+    fields = {**(message.response_metadata or {}), **(message.additional_kwargs or {})}
+    found = [fields[name] for name in THOUGHTS if fields.get(name)][:1]  # servers say the same under two names
+    if isinstance(message.content, list):
+        parts = (part for part in message.content if isinstance(part, Mapping))
+        found += [part for part in parts if "think" in str(part.get("type")) or "reason" in str(part.get("type"))]
+    return "\n\n".join(filter(None, map(_plain_text, found)))
+
+
+def _plain_text(thought: Any) -> str:
+    """The text of a thought: a text, parts, or an object that holds them."""
+    if isinstance(thought, str):
+        return thought.strip()
+    if isinstance(thought, Mapping):
+        thought = [thought[name] for name in (*THOUGHTS, "text", "summary", "content") if thought.get(name)]
+    return "\n".join(filter(None, map(_plain_text, thought))) if isinstance(thought, Sequence) else ""
 
 
 def _counts(message: Any) -> tuple[Any, Any]:
@@ -90,21 +166,34 @@ def _counts(message: Any) -> tuple[Any, Any]:
     return None, None
 
 
-def tokens(count: Any) -> int | None:
-    """A count of tokens as a server wrote it, rounded up; None for none. ValueError for anything else."""
-    if count is None:
-        return None
-    number = isinstance(count, (int, float)) and not isinstance(count, bool)
-    if not number or not 0 <= count <= _MOST_TOKENS:  # NaN is not within, either
-        raise ValueError(f"a usage that is no number of tokens: {repr(count)[:40]}")
-    return math.ceil(count)
+def token_counts(prompt: Any, completion: Any) -> tuple[int | None, int | None]:
+    """Counts of tokens as a server wrote them, rounded up, None for one that it did not write.
+
+    Where one of them is no number of tokens, neither is believed.
+    """
+    found = []
+    for count in (prompt, completion):
+        number = isinstance(count, (int, float)) and not isinstance(count, bool)
+        if count is not None and not (number and 0 <= count <= _MOST_TOKENS):  # NaN is not within, either
+            return None, None
+        found.append(None if count is None else math.ceil(count))
+    return found[0], found[1]
 
 
 def as_reply(call: Call) -> Reply:
-    """The reply that a finished call is."""
+    """The reply that a finished call is; without a text where it is no answer, with the reason as its error."""
+    # An earlier version kept thoughts in the text, and characters that no file can hold.
+    text, within = ("", "") if call.text is None else without_thoughts(without_surrogates(call.text))
+    thoughts = "\n\n".join(filter(None, (call.thoughts, within))) or None
+    error = CUT if is_cut(call.finish) else None
+    if call.text is None:
+        error = call.finish
+    elif is_blank(text) and within:
+        error = "thoughts and no answer"
     return Reply(
-        text=call.text,
-        error=CUT if call.finish in _CUT_REASONS else None,
+        text=None if call.text is None or (is_blank(text) and within) else text,
+        error=error,
+        thoughts=thoughts,
         prompt_tokens=call.prompt_tokens,
         completion_tokens=call.completion_tokens,
         cost_usd=call.cost_usd,
@@ -167,6 +256,43 @@ def status_of(error: Exception) -> int | None:
     return None
 
 
+def told_in(error: Exception) -> str:
+    """What the server said in the body of a response with which it refused; "" where it said nothing that can be
+    read.
+    """
+    for link in causes(error):
+        response = getattr(link, "response", None)
+        if getattr(response, "status_code", 0) < 400:
+            continue
+        try:
+            text = str(response.text)
+        except Exception as unread:  # httpx raises where the body was never read
+            log.debug("no body of a response: %s", unread)
+            continue
+        try:
+            return _detail(json.loads(text)) or text
+        except (ValueError, RecursionError):
+            return "" if text.lstrip().startswith("<") else text  # a page of HTML says less than the status
+    return ""
+
+
+_DETAIL = ("message", "detail", "error", "errors", "msg", "error_description", "title")
+_MOST_DETAILS = 3
+
+
+def _detail(body: Any) -> str:
+    """The words of an error's body, whichever of the usual keys they stand under; of a list its first entries."""
+    if isinstance(body, str):
+        return body
+    if isinstance(body, list):
+        return "; ".join(filter(None, map(_detail, body[:_MOST_DETAILS])))
+    if not isinstance(body, Mapping):
+        return ""
+    said = next(filter(None, (_detail(body.get(name)) for name in _DETAIL)), "")
+    where = body.get("loc")  # of FastAPI and pydantic
+    return f"{'.'.join(map(str, where))}: {said}" if said and isinstance(where, list) else said
+
+
 def may_have_cost(error: Exception) -> bool:
     """Whether the server may have worked on the request, and charged for it, before the error.
 
@@ -187,22 +313,36 @@ def was_not_sent(error: Exception) -> bool:
 
 
 def retry_after(error: Exception) -> float:
-    """Seconds that the server asks to wait, 0 where it does not say."""
+    """Seconds that the server asks to wait, 0 where it does not say.
+
+    `retry-after-ms` (OpenAI, Azure) is milliseconds; Retry-After is seconds, an `s` behind them allowed, or a date.
+    """
     for link in causes(error):
         headers = getattr(getattr(link, "response", None), "headers", None)
-        value = headers.get("retry-after") if headers is not None else None
-        if value is None:
+        if headers is None:
             continue
-        try:
-            return max(0.0, float(value))
-        except ValueError:
-            try:
-                until = email.utils.parsedate_to_datetime(value)
-            except ValueError:
-                return 0.0
-            until = until if until.tzinfo else until.replace(tzinfo=UTC)
-            return max(0.0, (until - datetime.now(UTC)).total_seconds())
+        milliseconds = _seconds(headers.get("retry-after-ms"))
+        asked = _seconds(headers.get("retry-after")) if milliseconds is None else milliseconds / 1000
+        if asked is not None:
+            return asked
     return 0.0
+
+
+def _seconds(value: str | None) -> float | None:
+    """The number, or the seconds from now to a date, that a header holds, at least 0; None where it holds neither."""
+    if value is None:
+        return None
+    try:
+        number = float(value.strip().removesuffix("s"))
+        return None if math.isnan(number) else max(0.0, number)
+    except ValueError:
+        pass
+    try:
+        until = email.utils.parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())
 
 
 ASKS_A_RUN = 2  # one reply may be a slip of the model; two of them are not
@@ -219,16 +359,31 @@ def can_be_read(reply: Reply, read: Reader | None) -> bool:
 def known_replies(ledger: Ledger, keys: Sequence[str], readers: Mapping[str, Reader]) -> dict[str, Reply]:
     """The ledger's replies by key, as cached: those that are not to be asked for now.
 
-    These are the replies that can be read. One that cannot is among them where this run has asked for it
-    ASKS_A_RUN times, or all runs together MOST_UNREAD times.
+    These are the replies that can be read. One that cannot, or is no answer, is among them where this run has asked
+    for it often enough (`asked_enough`), or all runs together MOST_UNREAD times.
     """
-    found = {key: as_cached(as_reply(call)) for key, call in ledger.find(keys).items()}
-    known = {key: reply for key, reply in found.items() if can_be_read(reply, readers.get(key))}
-    for key, calls in ledger.unread([key for key in keys if key in readers and key not in known]).items():
-        of_run = sum(of_this_run(call.unread_at or 0.0) for call in calls)
-        if len(calls) >= MOST_UNREAD or of_run >= ASKS_A_RUN:
-            known[key] = as_cached(as_reply(calls[-1]))
+    calls = ledger.find(keys)
+    found = {key: as_cached(as_reply(call)) for key, call in calls.items()}
+    known = {
+        key: reply for key, reply in found.items() if reply.text is not None and can_be_read(reply, readers.get(key))
+    }
+    rest = [key for key in keys if key not in known and (key in readers or key in found)]
+    tries = ledger.unread(rest)
+    for key in rest:
+        last = [calls[key]] if key in found and found[key].text is None else []
+        tried = [*tries.get(key, []), *last]
+        of_run = [call for call in tried if of_this_run(call.unread_at or 0.0)]
+        if len(tried) >= MOST_UNREAD or (of_run and asked_enough(len(of_run), as_reply(of_run[-1]))):
+            known[key] = as_cached(as_reply(tried[-1]))
     return known
+
+
+def asked_enough(times: int, reply: Reply) -> bool:
+    """Whether a run has asked often enough for a reply that cannot be read or is no answer.
+
+    A reply that was cut would be cut again, and what is no answer for good would be none again.
+    """
+    return times >= ASKS_A_RUN or reply.text is None or reply.error == CUT
 
 
 def shown(raw: str, form: str) -> str:

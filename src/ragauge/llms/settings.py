@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ragauge.contract.checks import require_choice, require_flag, require_number
+from ragauge.contract.checks import is_number, require_choice, require_flag, require_number, shown
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.extras import EXTRA_OF, require_extra
 from ragauge.contract.identity import later, runtime
@@ -19,6 +19,7 @@ from ragauge.contract.loading import loaded, locate, points_of
 from ragauge.contract.redact import redact, remember, secret_in
 from ragauge.llms.chat_use import PROCESS
 from ragauge.llms.clients import guard
+from ragauge.llms.langchain_models import with_whole_replies
 from ragauge.llms.replies import Received
 from ragauge.store import canonical_json
 from ragauge.texts.languages import AUTO, CODES, named_language
@@ -36,6 +37,14 @@ CONNECTION_KEYS = frozenset(
 NOW, BATCH = "now", "batch"  # values of `submit`
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "num_predict", "max_output_tokens", "max_new_tokens")
 _OUTPUT_BOUND = 4096  # completion tokens assumed at most where the config sets no limit
+# The largest values that make sense; above them sums and waits would leave what a float can hold.
+_MOST_SECONDS, _MOST_USD, _MOST_FACTOR, _MOST_TOKENS = 10**7, 10**9, 1_000, 10**8
+_COUNTS = (
+    ("concurrency", 1, 10_000),
+    ("retries", 0, 1_000),
+    ("give_up_after", 1, 10**9),
+    ("expected_tokens", 0, _MOST_TOKENS),
+)
 _PROMPT_MARGIN = 64  # prompt tokens beside the prompt's own: the chat template's
 
 
@@ -105,31 +114,36 @@ class ChatSettings:
         if told := secret_in(self.chat_identity(), "chat"):
             raise ConfigError(told)
         remember({"chat": self.chat, "api_key_env": self.api_key_env})
-        for name, least in (("concurrency", 1), ("retries", 0), ("give_up_after", 1), ("expected_tokens", 0)):
+        for name, least, most in _COUNTS:
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise ConfigError(f"{name}: {value!r} is not an integer of at least {least}")
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+                raise ConfigError(f"{name}: {shown(value)} is not an integer from {least} to {most:,}")
         object.__setattr__(self, "language", named_language("language", self.language, (*CODES.values(), AUTO)))
         require_flag("submit_wait", self.submit_wait)
-        require_number("submit_poll", self.submit_poll, 0, above=True)
-        require_number("submit_price_factor", self.submit_price_factor, 0)
+        require_number("submit_poll", self.submit_poll, 0, _MOST_SECONDS, above=True)
+        require_number("submit_price_factor", self.submit_price_factor, 0, _MOST_FACTOR)
         if self.submit != NOW:
             submitter(self.submit).check(self)
-        for name in ("timeout", "max_wait", "requests_per_minute"):
+        for name, most in (("timeout", _MOST_SECONDS), ("max_wait", _MOST_SECONDS), ("requests_per_minute", _MOST_USD)):
             value = getattr(self, name)
-            if not (value is None and name == "requests_per_minute") and not _is_number(value, above=0):
-                raise ConfigError(f"{name}: {value!r} is not a number above 0")
-        if not _is_number(self.backoff, least=0):
-            raise ConfigError(f"backoff: {self.backoff!r} is not a number of at least 0")
+            if not (value is None and name == "requests_per_minute") and not _is_number(value, 0, most, above=True):
+                raise ConfigError(f"{name}: {shown(value)} is not a number above 0, {most:,} at most")
+        if not _is_number(self.backoff, 0, _MOST_SECONDS):
+            raise ConfigError(f"backoff: {shown(self.backoff)} is not a number from 0 to {_MOST_SECONDS:,}")
         if self.price is not None and (
             set(self.price) != {"prompt", "completion"}
-            or not all(_is_number(value, least=0) for value in self.price.values())
+            or not all(_is_number(value, 0, _MOST_USD) for value in self.price.values())
         ):
+            given = {name: shown(value) for name, value in self.price.items()}
             raise ConfigError(
-                f"price: {self.price!r} is not {{prompt: ..., completion: ...}} in USD per million tokens"
+                f"price: {given} is not {{prompt: ..., completion: ...}} in USD per million tokens, 0 to {_MOST_USD:,}"
             )
-        if self.max_cost_usd is not None and not _is_number(self.max_cost_usd, least=0):
-            raise ConfigError(f"max_cost_usd: {self.max_cost_usd!r} is not a number of at least 0")
+        if self.max_cost_usd is not None and not _is_number(self.max_cost_usd, 0, _MOST_USD):
+            raise ConfigError(f"max_cost_usd: {shown(self.max_cost_usd)} is not a number from 0 to {_MOST_USD:,}")
+        for name in _OUTPUT_LIMITS:
+            limit = self.chat.get(name)
+            if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit > _MOST_TOKENS):
+                raise ConfigError(f"chat.{name}: {shown(limit)} is not an integer of at most {_MOST_TOKENS:,}")
         self._check_limit()
 
     def _check_limit(self) -> None:
@@ -146,6 +160,12 @@ class ChatSettings:
     def model_name(self) -> str:
         """The model's name as the server knows it."""
         return str(self.chat.get("model", self.chat.get("model_name", "?")))
+
+    @property
+    def limit(self) -> str:
+        """The limit of completion tokens as it is configured, `chat.max_tokens=256`, for errors."""
+        given = [f"chat.{name}={self.chat[name]}" for name in _OUTPUT_LIMITS if self.chat.get(name)]
+        return given[0] if given else "the server's own limit, without chat.max_tokens"
 
     @property
     def place(self) -> str:
@@ -205,9 +225,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _is_number(value: Any, least: float = float("-inf"), above: float = float("-inf")) -> bool:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and value >= least and value > above and value < float("inf")
+def _is_number(value: Any, least: float, most: float, above: bool = False) -> bool:
+    return is_number(value) and least <= value <= most and not (above and value == least)
 
 
 _LOCAL_KEY = "EMPTY"  # what servers that check no key are sent; the clients refuse an empty one
@@ -282,7 +301,9 @@ def build_chat_model(chat: Mapping[str, Any], api_key: str | None = None) -> Any
     if api_key is not None:
         arguments["api_key"] = api_key
     try:
-        model = cls(**arguments)
+        model = with_whole_replies(cls)(**arguments)
+        if "max_completion_tokens" in arguments and hasattr(model, "use_limit_name"):
+            model.use_limit_name("max_completion_tokens")
     except Exception as error:
         raise ConfigError(f"chat: {class_name} cannot be made: {redact(str(error))}") from None
     return guard(model)

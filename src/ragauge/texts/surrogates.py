@@ -8,5 +8,10 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 
 def without_surrogates(text: str) -> str:
-    """The text with each lone surrogate as U+FFFD, the replacement character."""
-    return text if text.isascii() else _LONE.sub("\ufffd", text)
+    """The text with each lone surrogate as U+FFFD, the replacement character.
+
+    Two halves that stand side by side, as a stream that was cut between them leaves, become their character.
+    """
+    if text.isascii() or not _LONE.search(text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

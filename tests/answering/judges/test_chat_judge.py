@@ -11,6 +11,7 @@ from ragauge.answering.judges import ChatJudge, NoJudge
 from ragauge.answering.judges._chat import VERDICT_SCHEMA
 from ragauge.answering.judges._frame import truths
 from ragauge.contract import frames, identity
+from ragauge.contract.current_job import run_begins
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
 from ragauge.findings.cost import costs_of_replies
@@ -109,7 +110,7 @@ def _faulty_replies(bad: str, times: int) -> Callable[[str], str]:
 
 
 @pytest.mark.parametrize("mode", ["single", "batch"])
-@pytest.mark.parametrize("bad", ["5, 5, 5, 5", "7", "The score is 5.", '{"label": 9, "reason": "x"}', "{"])
+@pytest.mark.parametrize("bad", ["5, 5, 5, 5", "7", "The score is fine.", '{"label": 9, "reason": "x"}', "{"])
 def test_an_unreadable_reply_is_asked_for_once_more(mode: Any, bad: str, tools: Tools) -> None:
     with ChatServer(reply=_faulty_replies(bad, 1)) as server:
         part = judge(server.url, mode=mode)
@@ -135,9 +136,13 @@ def test_a_reply_that_stays_unreadable_is_a_missing_verdict_with_its_text(mode: 
     assert verdicts["raw"].tolist() == ["I would say 5"]
 
 
-def test_a_readable_reply_that_was_cut_does_not_count(tools: Tools) -> None:
+def test_a_readable_reply_that_was_cut_does_not_count_and_a_later_run_asks_again(tools: Tools) -> None:
     with ChatServer(reply=honest, faults=lambda prompt, n: "length" if n == 0 else None) as server:
         part = judge(server.url, mode="batch")
+        verdicts = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
+        assert sum(server.calls.values()) == 1
+        assert verdicts["status"].tolist() == ["unreadable"]
+        run_begins()
         verdicts = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
         assert sum(server.calls.values()) == 2
     assert verdicts["label"].tolist() == [5]

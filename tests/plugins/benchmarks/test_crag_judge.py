@@ -121,13 +121,14 @@ def test_dry_run_counts_the_first_request_of_what_no_rule_decides(tools: Tools) 
         ('{"Accuracy": true}', None),
         ('{"accuracy": 1}', None),
         ('{"accuracy": true, "accuracy": false}', None),
-        ('{"accuracy": true, "reason": "x"}', None),
-        ('Yes. {"accuracy": true}', None),
+        ('{"accuracy": true, "reason": "x"}', True),
+        ('Yes. {"accuracy": true}', True),
+        ('{"accuracy": true} or {"accuracy": false}', None),
         ("true", None),
         ("", None),
     ],
 )
-def test_a_reply_is_read_exactly_or_not_at_all(reply: str, value: bool | None) -> None:
+def test_a_reply_is_read_where_it_can_mean_one_thing_alone(reply: str, value: bool | None) -> None:
     assert parse_accuracy(reply) is value
 
 

@@ -282,7 +282,7 @@ BAD_VERDICTS = {
     "a list": "[1, 1]",
     "verdicts as numbers": '{"1": 1, "2": 0}',
     "a claim twice": VERDICT[:-1] + ', "2": {"verdict": "absent", "passages": []}}',
-    "prose around it": f"Here you are: {VERDICT}",
+    "two that differ": f"{VERDICT} or {VERDICT.replace('supported', 'contradicted')}",
 }
 
 
@@ -301,7 +301,7 @@ def test_verdicts_that_cannot_be_read_are_asked_for_once_more_and_are_then_missi
 
 
 BAD_CLAIMS = ("Claims: none", '{"claims": "one"}', '{"claims": [1]}', '{"claims": [""]}', "[]", "{}", "null",
-              '{"claims": ["a"], "verdict": "supported"}', '{"claims": ["a')  # fmt: skip
+              '{"claims": ["a')  # fmt: skip
 
 
 @pytest.mark.parametrize("bad", BAD_CLAIMS)
@@ -383,7 +383,7 @@ def test_text_that_holds_instructions_json_or_entries_stays_one_entry() -> None:
 
 def test_half_characters_in_a_reply_are_replaced() -> None:
     (found,) = claims_of([("?", "x")], tools_with(ScriptedChat(lambda text: '{"claims": ["a\\ud800b"]}')))
-    assert found.value == ("a?b",)
+    assert found.value == ("a\ufffdb",)
 
 
 # --- settings --------------------------------------------------------------------------------------------

@@ -102,9 +102,9 @@ def test_what_cannot_be_measured_says_why(tools: Tools) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        "true", "The passage is useful.", '{"useful": "yes"}', '{"useful": 1}', '{"useful": null}', "{}",
+        "true", "The passage is useful.", '{"useful": "so"}', '{"useful": 1}', '{"useful": null}', "{}",
         "[]",
-        '{"useful": true', 'Sure! {"useful": true}', '{"useful": true, "useful": false}', "", "null",
+        '{"useful": true', 'Sure! {"useful": true', '{"useful": true, "useful": false}', "", "null",
         '{"useful": true}\n{"useful": false}',
     ],
 )  # fmt: skip

@@ -105,7 +105,6 @@ BAD_WAYS = {
     "a way that is no list": WAYS.replace("[1]", "1"),
     "ways that are no list": WAYS.replace("[]", "null"),
     "a list": "[[1]]",
-    "prose around it": f"Here: {WAYS}",
 }
 
 

@@ -119,7 +119,7 @@ def test_texts_with_braces_and_dollars_are_shown_as_they_are(asking: Tools, read
 def test_a_reply_of_another_form_is_not_a_verdict(tools: Tools) -> None:
     class Talks:
         def ask(self, prompts: Sequence[str], store: object, what: str, readers: Any = ()) -> list[Reply]:
-            return [Reply('{"stated": "yes"}') for _ in prompts]
+            return [Reply('{"stated": "perhaps"}') for _ in prompts]
 
     assert np.isnan(scored(["blue"], ["blue"], [4], dataclasses.replace(tools, chat=Talks()))[0][0])
 

@@ -129,7 +129,7 @@ class Chat:
 
 def test_an_llm_may_tell_and_what_it_fails_to_tell_is_missing() -> None:
     yes, no = json.dumps({"detected": True}), json.dumps({"detected": False})
-    chat = Chat({"it lies": yes, "1,476": no, "2,957": '{"detected": "yes"}', "other": None})
+    chat = Chat({"it lies": yes, "1,476": no, "2,957": '{"detected": "perhaps"}', "other": None})
     texts = ["it lies", "1,476", "2,957", "other"]
     qids = list("abcd")
     topics = pd.DataFrame({"qid": qids, "query": "$q {}", "answer": TRUE})

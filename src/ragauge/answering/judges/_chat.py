@@ -30,7 +30,7 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import CUT, Order, Reader, Reply, Tools
 from ragauge.contract.topics import with_history
 from ragauge.llms.chat import ChatLLM
-from ragauge.llms.json_replies import json_of
+from ragauge.llms.json_replies import json_of, whole_number
 from ragauge.llms.prompts import fill, load_prompt
 
 _PLACEHOLDERS = {
@@ -58,7 +58,17 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
 }
 _FORM = '{"label": 1 to 5, "reason": "..."}'  # as the error of another reply shows it
 _FORM_OF_BATCH = "$n class(es) 1 to 5 with commas between them"
-_SCORES = re.compile(r"[1-5](?:[ \t]*,[ \t]*[1-5])*")
+_CLASS = r"[1-5](?:\.0+)?(?![\d.]*\d)"
+_SCORE = re.compile(r"[1-5](?:\.0+)?")
+_SCORES = re.compile(rf"(?:[^\d\n]*:\s*)?\[?\s*(?P<scores>{_CLASS}(?:(?:\s*[,;]\s*|\s+){_CLASS})*)\s*\]?\.?")
+_MARKS = re.compile(r"```(?:json)?|[*`$]|\\boxed\{(?P<boxed>[^{}]*)\}")
+_BARE = re.compile(rf"\W*(?<![-−])(?P<label>{_CLASS})\W*")
+# A line that says nothing but which class it is, such as "Label: 5" or "The answer belongs to class 5."
+_NAMED = re.compile(
+    r"^[^\w\n]*(?:(?:the|my|final|correct|verdict|answer|label|class|score|rating|grade|category|is|be|would|should|of|to|"
+    rf"belongs|as|a|this|in)\W+){{1,8}}(?P<label>{_CLASS})[^\w\n]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _EXPECTED_ANSWER = "x" * 120  # stands for an answer that is not there yet, in estimates
 # The repetitions of each mode by the order of the candidates, and what tells a repeated request from the
 # first one in the ledger. In mode single there is no order.
@@ -341,27 +351,44 @@ def _rotated(answers: list[str], qid: str, moved: bool) -> list[str]:
 
 
 def parse_scores(reply: str, n: int) -> list[int] | None:
-    """The n classes of a reply like `5, 1, 3`; None if it is anything else.
+    """The n classes of a reply such as `5, 1, 3`; None where it does not hold exactly n of them.
 
-    One line of exactly n digits 1 to 5 with commas between them, white space around them allowed.
+    They may stand in square brackets or a code fence, behind words that end with a colon, one a line, between commas,
+    semicolons or spaces, and with a full stop at the end. Any other number or word makes the reply unreadable.
     """
-    reply = reply.strip()
-    if not _SCORES.fullmatch(reply):
+    found = _SCORES.fullmatch(_plain(reply))
+    if found is None:
         return None
-    scores = [int(score) for score in reply.split(",")]
+    scores = [int(float(score)) for score in _SCORE.findall(found["scores"])]
     return scores if len(scores) == n else None
 
 
-def parse_verdict(reply: str) -> tuple[int, str] | None:
-    """Class and reason of a reply like `{"label": 5, "reason": "..."}`; None if it is anything else.
+def parse_verdict(reply: str) -> tuple[int, str | None] | None:
+    """Class and reason of a reply such as `{"label": 5, "reason": "..."}`; None where it names no class, or several.
 
-    One JSON object with these two keys, each once: an integer from 1 to 5 and a string. A code fence
-    around the whole is allowed, prose is not.
+    The object may have further keys and no reason, and text around it (`ragauge.llms.json_replies.json_of`). Without
+    an object a reply is read that is a class alone, or names one on a line of its own: `The answer is 5.`
     """
     verdict = json_of(reply)
-    if not isinstance(verdict, dict) or set(verdict) != {"label", "reason"}:
+    if isinstance(verdict, list) and len(verdict) == 1:
+        verdict = verdict[0]
+    if not isinstance(verdict, dict):
+        return _class_in_words(_plain(reply))
+    label, reason = whole_number(verdict.get("label")), verdict.get("reason")
+    if label not in JUDGE_CLASSES:
         return None
-    label, reason = verdict["label"], verdict["reason"]
-    if type(label) is not int or not 1 <= label <= 5 or not isinstance(reason, str):
+    return label, " ".join(reason.split()) if isinstance(reason, str) else None
+
+
+def _class_in_words(text: str) -> tuple[int, None] | None:
+    """The class that a text without an object names, where it names one alone."""
+    if "{" in text:
         return None
-    return label, " ".join(reason.split())
+    alone = _BARE.fullmatch(text)
+    labels = {int(float(one["label"])) for one in ([alone] if alone else _NAMED.finditer(text))}
+    return (labels.pop(), None) if len(labels) == 1 else None
+
+
+def _plain(reply: str) -> str:
+    """The reply without code fences and marks of emphasis."""
+    return _MARKS.sub(lambda mark: mark["boxed"] or "", reply).strip()

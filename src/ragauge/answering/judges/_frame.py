@@ -30,7 +30,8 @@ class Verdict:
 
     status: `ok`, `no answer` (nothing to judge), `missing` (no reply came), `unreadable` (a reply that is no
     verdict, kept in `raw`; `reason` shows it beside its form), `none` (no judge). `request` names the
-    request, which several verdicts may share; its `calls`, and those of unknown usage, stand at the first.
+    request, which several verdicts may share; its `calls`, its `thoughts`, and those of unknown usage, stand at the
+    first.
     """
 
     label: int | None
@@ -46,6 +47,7 @@ class Verdict:
     calls: int = 0
     usage_unknown: int = 0
     request: str | None = None
+    thoughts: str | None = None
 
 
 def verdict_frame(keys: pd.DataFrame, verdicts: Sequence[Verdict]) -> pd.DataFrame:
@@ -59,6 +61,8 @@ def verdict_frame(keys: pd.DataFrame, verdicts: Sequence[Verdict]) -> pd.DataFra
         ("seconds", float), ("cached", bool), ("calls", np.int64), ("usage_unknown", np.int64),
     ):  # fmt: skip
         columns[name] = np.array([getattr(v, name) for v in verdicts], dtype=dtype)
+    if any(v.thoughts for v in verdicts):
+        columns["thoughts"] = pd.array([v.thoughts for v in verdicts], dtype="str")
     return pd.DataFrame(columns)
 
 
@@ -151,6 +155,7 @@ def divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int, for
             cached=reply.cached,
             calls=reply.calls,
             usage_unknown=reply.usage_unknown,
+            thoughts=reply.thoughts,
         )
         for i, (label, reason) in enumerate(labels)
     ]
@@ -183,7 +188,7 @@ def spread(candidates: pd.DataFrame, verdict_of: Mapping[tuple[str, str], Verdic
         if (qid, answer) in paid:
             verdict = replace(verdict, cost_usd=0.0, seconds=0.0, cached=True)
         if verdict.request in counted:
-            verdict = replace(verdict, calls=0, usage_unknown=0)
+            verdict = replace(verdict, calls=0, usage_unknown=0, thoughts=None)
         paid.add((qid, answer))
         counted.add(verdict.request)
         verdicts.append(verdict)

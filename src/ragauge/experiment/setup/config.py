@@ -6,6 +6,7 @@ of a sweep starts.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -208,10 +209,14 @@ def _secret_name(config: Any, key: str) -> str | None:
 
 
 def check_values(cfg: Any) -> None:
-    """ConfigError for a root value out of its range; types are checked by the schema."""
+    """ConfigError for a root value out of its range, and for a number anywhere that no computation could take.
+
+    Types are checked by the schema.
+    """
     from ragauge.estimate.outcomes import TARGETS
     from ragauge.measures.rankings import check_rankings  # heavy, and not needed for --help
 
+    _check_numbers(OmegaConf.to_container(cfg, resolve=False), "")
     budget = 0 <= cfg.n_tokens <= MAX_N_TOKENS
     require("n_tokens", cfg.n_tokens, budget, f"0 (no context) to {MAX_N_TOKENS:,} tokens")
     for n in cfg.n_grid:
@@ -229,6 +234,20 @@ def check_values(cfg: Any) -> None:
     require_choice("predictor_mismatch", cfg.predictor_mismatch, ("refuse", "allow"))
     require("max_missing_share", cfg.max_missing_share, 0 <= cfg.max_missing_share <= 1, "0 to 1")
     check_draws(cfg)
+
+
+_MOST = 2**63 - 1  # of whole numbers: what databases, Arrow and numpy hold
+
+
+def _check_numbers(value: Any, key: str) -> None:
+    """ConfigError for a number within the value that is not finite, or has more than 64 bits."""
+    if isinstance(value, (dict, list)):
+        for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+            _check_numbers(item, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, int):
+        require(key, value, abs(value) <= _MOST, f"whole numbers up to {_MOST:,}")
+    elif isinstance(value, float):
+        require(key, value, math.isfinite(value), "finite numbers")
 
 
 def check_draws(cfg: Any) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ragauge.contract.protocols import Workplace
-from ragauge.llms.json_replies import OK, ask_each, json_of, quoted
+from ragauge.llms.json_replies import OK, ask_each, json_of, quoted, whole_number
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.plugins.annotate.pool import Pooled
 from ragauge.texts.quotes import find_sentence
@@ -116,8 +116,8 @@ def read_verdict(reply: str) -> Verdict | None:
     said = json_of(reply)
     if not isinstance(said, dict):
         return None
-    number, quotes = said.get("grade"), said.get("quotes")
-    if type(number) is not int or number not in GRADES or not isinstance(quotes, list):
+    number, quotes = whole_number(said.get("grade")), said.get("quotes")
+    if number is None or number not in GRADES or not isinstance(quotes, list):
         return None
     if len(quotes) > _MOST_QUOTES or not all(isinstance(quote, str) for quote in quotes):
         return None

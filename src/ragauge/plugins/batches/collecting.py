@@ -137,7 +137,8 @@ class Collector:
             if call is not None:
                 self.requests.was_paid(key, call)
             if call is None or call.text is None:
-                self.requests.has_failed(key, line.error or ("" if call is None else call.finish), line.again)
+                again = line.again and (line.received is None or line.received.again)
+                self.requests.has_failed(key, line.error or ("" if call is None else call.finish), again)
 
     def _call(self, request: Request, line: Line) -> Call | None:
         """The line as a call in the ledger; None for one that was not charged."""
@@ -163,4 +164,5 @@ class Collector:
             budget=request.budget,
             usage_unknown=unknown,
             job=job_folder(),
+            thoughts=mask_echo(received.thoughts) or None if received is not None else None,
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragauge.contract.protocols import Reader, Reply
-from ragauge.llms.replies import ASKS_A_RUN, as_reply, can_be_read, known_replies, with_call
+from ragauge.llms.replies import as_reply, asked_enough, can_be_read, known_replies, with_call
 
 if TYPE_CHECKING:
     from ragauge.llms.ledger import Call, Ledger
@@ -56,7 +56,7 @@ class Requests:
             if (reply := known.get(key)) is not None:
                 paid = one.paid
                 self.done[key] = reply if paid is None else dataclasses.replace(
-                    paid, text=reply.text, error=reply.error
+                    paid, text=reply.text, error=reply.error, thoughts=reply.thoughts
                 )  # fmt: skip
             elif one.hopeless or one.failed > self.llm.retries:
                 told = f"{max(1, one.failed)} attempt(s) by batch ({self.llm.place}), the last: {one.error}"
@@ -87,11 +87,11 @@ class Requests:
             return
         one, reply = self._attempts[key], as_reply(call)
         used = with_call(one.paid or Reply(None), call)
-        one.paid = dataclasses.replace(used, text=call.text, error=reply.error)
+        one.paid = dataclasses.replace(used, text=reply.text, error=reply.error, thoughts=reply.thoughts)
         if call.text is not None and not can_be_read(reply, self.readers.get(key)):
             one.unread += 1
             self.ledger.set_aside(dataclasses.replace(call, unread_at=time.time()))
-            if one.unread >= ASKS_A_RUN:
+            if asked_enough(one.unread, reply):
                 self.done[key] = one.paid
 
     def tell(self) -> None:

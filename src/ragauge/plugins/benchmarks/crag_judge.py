@@ -17,7 +17,7 @@ from ragauge.answering.judges._frame import Truth, Verdict, divided, spread, tru
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import CUT, Reply, Tools
 from ragauge.llms.chat import ChatLLM
-from ragauge.llms.json_replies import json_of
+from ragauge.llms.json_replies import json_of, truth_of
 from ragauge.llms.prompts import fill, load_prompt
 
 LACK, WRONG, RIGHT = 1, 4, 5
@@ -164,18 +164,12 @@ def _plain(text: str) -> str:
 
 
 def parse_accuracy(reply: str) -> bool | None:
-    """The verdict of a reply like `{"accuracy": true}`; None for any other reply.
+    """The verdict of a reply such as `{"accuracy": true}`; None for any other reply.
 
-    One JSON object with this one key, once: true or false, also as a text in any case, as CRAG's judge writes
-    it. A code fence around the whole is allowed, prose is not.
+    true or false may be a text in any case, as CRAG's judge writes it.
     """
     found = json_of(reply)
-    if not isinstance(found, dict) or set(found) != {"accuracy"}:
-        return None
-    value = found["accuracy"]
-    if isinstance(value, str):
-        return {"true": True, "false": False}.get(value.strip().lower())
-    return value if isinstance(value, bool) else None
+    return truth_of(found.get("accuracy")) if isinstance(found, dict) else None
 
 
 def _read(reply: Reply) -> int | None:

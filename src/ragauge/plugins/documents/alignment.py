@@ -326,7 +326,7 @@ def _of_topics(passages: pd.DataFrame, asked: Mapping[str, Any]) -> pd.DataFrame
 def _read(reply: str, n_passages: int) -> tuple[int, ...] | None:
     """The numbers of a reply {"used": [...]}, distinct and from 1 to n_passages; None for anything else."""
     found = json_of(reply)
-    if not isinstance(found, dict) or set(found) != {"used"} or not isinstance(found["used"], list):
+    if not isinstance(found, dict) or not isinstance(found.get("used"), list):
         return None
     named: Sequence[object] = found["used"]
     whole = [n for n in named if isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= n_passages]

@@ -16,7 +16,7 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import STANDALONE
-from ragauge.llms.json_replies import OK, Found, ask_each, json_of
+from ragauge.llms.json_replies import OK, Found, ask_each, json_of, truth_of
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures.claims import QUESTIONS, one_line, prompt, prompts, texts_of
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
@@ -122,9 +122,9 @@ class AnswerRelevancy:
 def _read(reply: str, n: int) -> Asked | None:
     """The n different questions; of a noncommittal answer there may be fewer."""
     found = json_of(reply)
-    if not isinstance(found, dict) or set(found) != {"questions", "noncommittal"}:
+    if not isinstance(found, dict) or not {"questions", "noncommittal"} <= set(found):
         return None
-    questions, vague = texts_of(found, "questions"), found["noncommittal"]
-    if questions is None or type(vague) is not bool:
+    questions, vague = texts_of(found, "questions"), truth_of(found["noncommittal"])
+    if questions is None or vague is None:
         return None
     return Asked(questions, vague) if len(questions) == n or (vague and len(questions) < n) else None

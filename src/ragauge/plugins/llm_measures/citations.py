@@ -16,7 +16,7 @@ from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Tools
-from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
+from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted, truth_of
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures import read_prompt
 from ragauge.plugins.llm_measures.claims import questions_of
@@ -267,8 +267,7 @@ def citation_scores(found: Sequence[Cited]) -> dict[str, float]:
 def read_supported(reply: str) -> bool | None:
     """The verdict of a reply {"supported": true or false, ...}; None if it is anything else."""
     found = json_of(reply)
-    said = found.get("supported") if isinstance(found, dict) else None
-    return said if isinstance(said, bool) else None
+    return truth_of(found.get("supported")) if isinstance(found, dict) else None
 
 
 def supported_by_words(statement: str, passages: Iterable[str]) -> bool:

@@ -224,7 +224,7 @@ def texts_of(reply: object, key: str) -> Claims | None:
 
 def _read_claims(reply: str) -> Claims | None:
     found = json_of(reply)
-    return texts_of(found, "claims") if isinstance(found, dict) and len(found) == 1 else None
+    return texts_of(found, "claims") if isinstance(found, dict) else None
 
 
 def by_number(value: object, n: int) -> list[Any] | None:
@@ -242,7 +242,7 @@ def _read_verdicts(reply: str, n_claims: int, n_passages: int) -> tuple[Verdict,
 
 def _verdict(entry: object, n_passages: int) -> Verdict | None:
     """One verdict; None unless it is one of the three, with passages that there are if it is not absent."""
-    if not isinstance(entry, dict) or set(entry) != {"verdict", "passages"}:
+    if not isinstance(entry, dict) or not {"verdict", "passages"} <= set(entry):
         return None
     stance, listed = entry["verdict"], entry["passages"]
     if stance not in get_args(Stance) or not isinstance(listed, list):
@@ -256,7 +256,7 @@ def _verdict(entry: object, n_passages: int) -> Verdict | None:
 
 def _read_match(reply: str, n_claims: int, n_statements: int) -> Match | None:
     found = json_of(reply)
-    if not isinstance(found, dict) or set(found) != {"claims", "statements"}:
+    if not isinstance(found, dict) or not {"claims", "statements"} <= set(found):
         return None
     claims, statements = by_number(found["claims"], n_claims), by_number(found["statements"], n_statements)
     if claims is None or statements is None or not all(type(v) is bool for v in (*claims, *statements)):

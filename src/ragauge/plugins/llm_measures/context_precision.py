@@ -14,7 +14,7 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import is_unanswerable, references
-from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
+from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted, truth_of
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures import read_prompt
 from ragauge.plugins.llm_measures.claims import one_line, questions_of
@@ -127,7 +127,8 @@ def average_precision(useful: Sequence[bool]) -> float:
 def read_useful(reply: str) -> Useful | None:
     """The verdict of a reply {"useful": true or false, "reason": ...}; None if it is anything else."""
     found = json_of(reply)
-    if not isinstance(found, dict) or not isinstance(found.get("useful"), bool):
+    useful = truth_of(found.get("useful")) if isinstance(found, dict) else None
+    if useful is None:
         return None
     reason = found.get("reason")
-    return Useful(found["useful"], one_line(reason) if isinstance(reason, str) else None)
+    return Useful(useful, one_line(reason) if isinstance(reason, str) else None)

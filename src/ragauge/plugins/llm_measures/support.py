@@ -14,7 +14,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import later
 from ragauge.contract.measures import Pieces
 from ragauge.contract.protocols import Tools
-from ragauge.llms.json_replies import ask_all, json_of
+from ragauge.llms.json_replies import ask_all, json_of, truth_of
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.matching import CORRECTIONS
 from ragauge.plugins.llm_measures import PROMPTS
@@ -151,5 +151,4 @@ class _Part:
 def _stated(reply: str) -> bool | None:
     """The verdict of a reply; None where it cannot be read."""
     found = json_of(reply)
-    said = found.get("stated") if isinstance(found, dict) else None
-    return said if isinstance(said, bool) else None
+    return truth_of(found.get("stated")) if isinstance(found, dict) else None

@@ -20,7 +20,7 @@ TABLE = "rerun.json"
 _MAX_JOBS = 3  # jobs of a sweep whose metrics are told where they are not equal
 # Metrics of how the work was done, not of what came out.
 _EFFORT = re.compile(
-    rf"({'|'.join(CALLS)})(llm_calls(_cached)?|llm_usage_unknown|prompt_tokens|completion_tokens|cost_usd)"
+    rf"({'|'.join(CALLS)})(llm_calls(_cached)?|llm_usage_unknown|llm_cut|llm_thoughts|prompt_tokens|completion_tokens|cost_usd)"
     r"|seconds_.*|latency_.*|cost_usd_per_topic|stages_made|system/.*"
 )
 _EFFORT_TOLD = ("seconds_total", "seconds_jobs", "llm_calls", "judge_llm_calls", "cost_usd", "judge_cost_usd")

@@ -20,7 +20,7 @@ from ragauge.contract.checks import require_choice
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references, wrong_answers
-from ragauge.llms.json_replies import ask_all, json_of
+from ragauge.llms.json_replies import ask_all, json_of, truth_of
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.tokens import normalised
 
@@ -148,8 +148,7 @@ def says_documents_err(answer: str) -> bool:
 
 def _read(reply: str) -> bool | None:
     value = json_of(reply)
-    found = value.get("detected") if isinstance(value, dict) else None
-    return found if isinstance(found, bool) else None
+    return truth_of(value.get("detected")) if isinstance(value, dict) else None
 
 
 class _Fact:

@@ -11,8 +11,9 @@ from typing import Any
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redacted_beginning
 from ragauge.contract.visible import is_blank
-from ragauge.llms.replies import Received, tokens
+from ragauge.llms.replies import Received, token_counts
 from ragauge.store import canonical_json
+from ragauge.texts.surrogates import without_surrogates
 
 DEFAULT_PATHS: Mapping[str, str | None] = {
     "answer": "answer", "contexts": "contexts", "text": "text", "docno": None, "score": None, "scores": None,
@@ -87,7 +88,8 @@ def read_response(paths: Mapping[str, str | None], data: bytes, content_type: st
             kind = f" but {content_type}" if content_type else ""
             raise Unusable(f"the response is no JSON{kind}; it begins {_beginning(data)}") from None
         try:
-            prompt, completion = (_count(paths, name, body) for name in ("prompt_tokens", "completion_tokens"))
+            names = ("prompt_tokens", "completion_tokens")
+            prompt, completion = token_counts(*(_search(paths, name, body) for name in names))
             cost = _cost(paths, body)
             told = _search(paths, "error", body)
             if told:
@@ -115,7 +117,7 @@ def _answer(paths: Mapping[str, str | None], body: Any) -> str | None:
         raise Unusable(f"{_named(paths, 'answer')} is no text: {_shown(found)}")
     if is_blank(found):
         raise Unusable(f"{_named(paths, 'answer')} is an empty text")
-    return _writable(found)
+    return without_surrogates(found)
 
 
 def _contexts(paths: Mapping[str, str | None], body: Any) -> list[list[Any]] | None:
@@ -164,14 +166,11 @@ def _context(paths: Mapping[str, str | None], number: int, item: Any, score: Any
         if not _is_number(score):
             raise Unusable(f"{_named(paths, name)} of {where} is no finite number: {_shown(score)}")
         score = float(score)
-    return [_writable(text), _writable(docno), score]
-
-
-def _count(paths: Mapping[str, str | None], name: str, body: Any) -> int | None:
-    try:
-        return tokens(_search(paths, name, body))
-    except ValueError as error:
-        raise Unusable(f"{_named(paths, name)}: {error}") from None
+    return [
+        None if text is None else without_surrogates(text),
+        None if docno is None else without_surrogates(docno),
+        score,
+    ]
 
 
 def _cost(paths: Mapping[str, str | None], body: Any) -> float | None:
@@ -232,8 +231,3 @@ def _shown(value: Any) -> str:
 def _beginning(data: bytes) -> str:
     text = " ".join(data[:_LOOKED_AT].decode("utf-8", "replace").split())
     return f"'{redacted_beginning(text, _SHOWN)}'" if text else "with nothing"
-
-
-def _writable(text: str | None) -> str | None:
-    """The text with ? for a character that no file can hold: half of a surrogate pair."""
-    return None if text is None else text.encode("utf-8", "replace").decode()

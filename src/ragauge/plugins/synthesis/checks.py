@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.llms.json_replies import OK, json_of, quoted
+from ragauge.llms.json_replies import OK, json_of, quoted, truth_of
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.tokens import normalised
 from ragauge.plugins.synthesis.asking import CLOSED_BOOK, PROMPTS, Asker
@@ -177,8 +177,7 @@ def _not_known(draft: Draft, reason: str, status: str, raw: Any) -> None:
 def _flag(key: str) -> Callable[[str], bool | None]:
     def read(reply: str) -> bool | None:
         said = json_of(reply)
-        value = said.get(key) if isinstance(said, dict) else None
-        return value if isinstance(value, bool) else None
+        return truth_of(said.get(key)) if isinstance(said, dict) else None
 
     return read
 

@@ -24,7 +24,9 @@ _REPLY = 60  # characters of a reply in such a line
 
 
 class _Listed(NamedTuple):
-    """A call in the list. state: `kept`, `unreadable`, or `no answer`, which is spent and never found."""
+    """A call in the list. state: `kept`, `unreadable` (or no answer, so that it is asked again up to a limit), or `no
+    answer`, which is spent and never found.
+    """
 
     key: str
     model: str
@@ -36,12 +38,10 @@ class _Listed(NamedTuple):
 
 def _chosen(ledger: Ledger, given: argparse.Namespace, job: Path | None) -> list[_Listed]:
     """The calls that every given option chooses, and which a job in the folder `job` made, the latest first."""
-    from ragauge.llms.ledger import UNREAD
-
     def read(call: Call, at: float) -> _Listed | None:
         chat = json.loads(call.request).get("chat", {})
         model = str(chat.get("model", chat.get("model_name", "?")))
-        state = "unreadable" if UNREAD in call.key else "no answer" if call.text is None else "kept"
+        state = "unreadable" if call.unread_at is not None else "no answer" if call.text is None else "kept"
         if (
             (given.unreadable and state != "unreadable")
             or (given.model is not None and model != given.model)
