@@ -36,6 +36,17 @@ def test_no_answer_and_a_cut_answer_say_so(tools: Tools) -> None:
     assert answers["answer"][1] == "half an answer"
 
 
+def test_thoughts_are_a_column_of_their_own_and_no_part_of_the_answer(tools: Tools) -> None:
+    def reply(prompt: str) -> str:
+        return "<think>Who?</think>Anna" if "tower" in prompt else "The sea"
+
+    asked = contexts(("q1", 100, "Some text."), ("q2", 100, "Some text."))
+    with ChatServer(reply=reply) as server:
+        answers = frames.check("answers", generator(server.url).answer(TOPICS, asked, tools))
+    assert answers["answer"].tolist() == ["Anna", "The sea"]
+    assert answers["thoughts"].fillna("").tolist() == ["Who?", ""]
+
+
 def test_equal_contexts_of_two_budgets_are_paid_once(tools: Tools) -> None:
     with ChatServer() as server:
         asked = contexts(("q1", 100, "Short."), ("q1", 200, "Short."))

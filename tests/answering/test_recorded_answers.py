@@ -45,6 +45,15 @@ def test_an_answer_that_shows_nothing_is_no_answer(tmp_path: Path, tools: Tools,
     assert set(found["error"]) == {"the answer holds no visible character"}
 
 
+def test_thoughts_and_halves_of_characters_are_no_part_of_a_recorded_answer(tmp_path: Path, tools: Tools) -> None:
+    rows = [{"qid": "q1", "answer": "<think>Anna?</think>\n\nAnna \ud83d"}, {"qid": "q2", "answer": "<think>The sea"}]
+    found = answered(tmp_path, rows, tools)
+    assert found["answer"].tolist()[0] == "Anna \ufffd"
+    assert found["thoughts"].tolist() == ["Anna?", "The sea"]
+    assert found["status"].tolist() == ["ok", "missing"]
+    assert found["error"].tolist()[1] == "thoughts and no answer"
+
+
 def test_answers_with_what_they_took_and_missing_ones_with_their_error(tmp_path: Path, tools: Tools) -> None:
     rows = [
         {"qid": "q2", "answer": None, "error": "time-out", "seconds": 9},

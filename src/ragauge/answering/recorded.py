@@ -19,8 +19,7 @@ from ragauge.contract.protocols import Reply, Tools
 from ragauge.contract.topics import RESERVED
 from ragauge.datasets import BadRow, recordings
 from ragauge.datasets.recordings import Recorded
-from ragauge.llms.thoughts import without_thoughts
-from ragauge.texts.surrogates import without_surrogates
+from ragauge.llms.replies import answer_alone
 
 NO_ANSWER = "the file has no answer"
 
@@ -106,14 +105,11 @@ class _Given:
     @classmethod
     def of(cls, row: Recorded) -> _Given:
         try:
-            text, thoughts = row.text("answer"), None
-            if text is not None:
-                text, thoughts = without_thoughts(without_surrogates(text))
+            text = row.text("answer")
             error = None if text is not None else row.text("error") or NO_ANSWER
             tokens = row.count("prompt_tokens"), row.count("completion_tokens")
             reply = Reply(text, error, *tokens, row.number("cost_usd"), row.number("seconds"), cached=True)
-            reply = replace(reply, thoughts=thoughts or None)
-            return cls(reply, row.count("sample"), row.extra)
+            return cls(answer_alone(reply), row.count("sample"), row.extra)
         except BadRow as bad:
             raise DataError(f"{row.place}: {bad}") from None
 

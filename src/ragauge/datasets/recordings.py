@@ -66,8 +66,9 @@ _SHOWN = 3  # qids that a message lists
 Value = TypeVar("Value")
 
 
-def _writable(value: Any) -> Any:
-    """What a system said as a file can hold it: half of a surrogate pair becomes U+FFFD."""
+def _said(value: Any) -> Any:
+    """What a system said: numbers as texts, and texts as a file can hold them."""
+    value = as_text(value)
     return without_surrogates(value) if isinstance(value, str) else value
 
 
@@ -94,7 +95,7 @@ class Recorded:
     def text(self, key: str) -> str | None:
         """The text under a key; None where there is none; BadRow for anything else."""
         value = self.values.get(key)
-        return None if value is None else valid_string(_writable(as_text(value)), repr(self.named[key]))
+        return None if value is None else valid_string(_said(value), repr(self.named[key]))
 
     def references(self) -> tuple[str, ...]:
         """The reference answers under both keys, but empty ones; BadRow for what is no text and no list of texts."""
@@ -110,9 +111,7 @@ class Recorded:
         name = self.named[key]
         if not isinstance(value, list):
             raise BadRow(f"{name!r} is no list of texts: {short(value)}")
-        return [
-            valid_string(_writable(as_text(text_of(one))), f"entry {i} of {name!r}") for i, one in enumerate(value, 1)
-        ]
+        return [valid_string(_said(text_of(one)), f"entry {i} of {name!r}") for i, one in enumerate(value, 1)]
 
     def number(self, key: str) -> float:
         """The number from 0 under a key; 0 where there is none."""

@@ -6,6 +6,7 @@ reply that the client gives up as cut.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ _REFUSES_FIELDS = (400, 422)
 _OPENAI = "api.openai.com"
 
 
+@functools.cache
 def with_whole_replies(cls: type) -> type:
     """The class of a LangChain chat model, with a client of OpenAI or Ollama extended as above; others as they are."""
     mixin = _OpenAI if hasattr(cls, "_create_chat_result") else _Ollama if cls.__name__ == "ChatOllama" else None
@@ -33,12 +35,11 @@ class _OpenAI:
     def limit_name(self) -> str:
         """The name by which this server is sent the limit of completion tokens."""
         known: str | None = self.__dict__.get("_limit_name")
-        if known is None:
-            address = str(getattr(getattr(self, "root_async_client", None), "base_url", ""))
-            given = "openai_api_base" in self.model_fields_set or urlsplit(address).hostname != _OPENAI  # type: ignore[attr-defined]
-            is_theirs = not given or "azure" in type(self).__name__.lower() or urlsplit(address).hostname == _OPENAI
-            known = _LIMIT_OF_OPENAI if is_theirs else _LIMIT
-        return known
+        if known is not None:
+            return known
+        host = urlsplit(str(getattr(getattr(self, "root_async_client", None), "base_url", ""))).hostname
+        is_theirs = host in (None, _OPENAI) or "azure" in type(self).__name__.lower()
+        return _LIMIT_OF_OPENAI if is_theirs else _LIMIT
 
     def use_limit_name(self, name: str) -> None:
         """Sends the limit by this name from now on."""

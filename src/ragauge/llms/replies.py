@@ -54,6 +54,7 @@ _NOT_SENT = frozenset(
 _GATEWAY_TIMEOUTS = frozenset({408, 504, 524})  # the model behind the gateway may have answered
 # Fields of a message that hold thoughts: DeepSeek, vLLM and llama.cpp; OpenRouter and newer vLLM; Ollama.
 THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+_ONLY_THOUGHTS = "thoughts and no answer"
 _MOST_TOKENS = 10**9  # above this a number is no count of one call's tokens
 
 
@@ -107,7 +108,7 @@ def _why_no_answer(received: Received) -> tuple[str | None, bool]:
         return None, True
     if is_cut(finish):
         return f"the token limit was reached {'by thoughts, ' if received.thoughts else ''}before any text", False
-    return ("thoughts and no answer", False) if received.thoughts else ("an empty reply", True)
+    return (_ONLY_THOUGHTS, False) if received.thoughts else ("an empty reply", True)
 
 
 def _of_langchain(message: Any, target: str) -> Received:
@@ -182,25 +183,35 @@ def token_counts(prompt: Any, completion: Any) -> tuple[int | None, int | None]:
 
 def as_reply(call: Call) -> Reply:
     """The reply that a finished call is; without a text where it is no answer, with the reason as its error."""
-    # An earlier version kept thoughts in the text, and characters that no file can hold.
-    text, within = ("", "") if call.text is None else without_thoughts(without_surrogates(call.text))
-    thoughts = "\n\n".join(filter(None, (call.thoughts, within))) or None
-    error = CUT if is_cut(call.finish) else None
-    if call.text is None:
-        error = call.finish
-    elif is_blank(text) and within:
-        error = "thoughts and no answer"
-    return Reply(
-        text=None if call.text is None or (is_blank(text) and within) else text,
-        error=error,
-        thoughts=thoughts,
-        prompt_tokens=call.prompt_tokens,
-        completion_tokens=call.completion_tokens,
-        cost_usd=call.cost_usd,
-        seconds=call.seconds,
-        calls=1,
-        usage_unknown=int(call.usage_unknown),
+    error = call.finish if call.text is None else CUT if is_cut(call.finish) else None
+    return answer_alone(
+        Reply(
+            text=call.text,
+            error=error,
+            prompt_tokens=call.prompt_tokens,
+            completion_tokens=call.completion_tokens,
+            cost_usd=call.cost_usd,
+            seconds=call.seconds,
+            calls=1,
+            usage_unknown=int(call.usage_unknown),
+            thoughts=call.thoughts,
+        )
     )
+
+
+def answer_alone(reply: Reply) -> Reply:
+    """The reply with the thoughts at its beginning apart from the text, and a text that UTF-8 can hold.
+
+    So are replies that were recorded elsewhere, and those that an earlier version kept. One that is thoughts alone has
+    no text, and says so as its error.
+    """
+    if reply.text is None:
+        return reply
+    text, within = without_thoughts(without_surrogates(reply.text))
+    thoughts = "\n\n".join(filter(None, (reply.thoughts, within))) or None
+    if within and is_blank(text):
+        return dataclasses.replace(reply, text=None, error=_ONLY_THOUGHTS, thoughts=thoughts)
+    return dataclasses.replace(reply, text=text, thoughts=thoughts)
 
 
 def as_cached(reply: Reply) -> Reply:

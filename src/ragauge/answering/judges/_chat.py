@@ -86,7 +86,7 @@ class ChatJudge(ChatLLM):
         candidates of a topic in one request, classes separated by commas. Equal answers to a topic are one
         candidate.
     schema: how the server takes a JSON schema for the reply in mode single: `response_format` (OpenAI),
-        `format` (Ollama), or `none`, where only the prompt asks for it. The parser is as strict in any case.
+        `format` (Ollama), or `none`, where only the prompt asks for it. The same parser reads all of them.
     max_candidates: answers per request in mode batch; more are asked for in several requests.
     repeat: how many topics are judged again, to measure how stable the labels are (`judge_again`): once as
         before, and in mode batch once more with the candidates in another order.
@@ -96,7 +96,7 @@ class ChatJudge(ChatLLM):
         others `label_2`, `label_3`, and so on; where one lacks, all of them are missing. Answers are judged again by
         the first alone.
 
-    A reply that cannot be read exactly, or that was cut at the token limit, is asked for once more. Then its verdicts
+    A reply that cannot be read is asked for once more, unless it was cut at the token limit. Then its verdicts
     are missing, with status `unreadable` and the raw reply, and a later run asks again.
     """
 
@@ -375,7 +375,7 @@ def parse_verdict(reply: str) -> tuple[int, str | None] | None:
     if not isinstance(verdict, dict):
         return _class_in_words(_plain(reply))
     label, reason = whole_number(verdict.get("label")), verdict.get("reason")
-    if label not in JUDGE_CLASSES:
+    if label is None or label not in JUDGE_CLASSES:
         return None
     return label, " ".join(reason.split()) if isinstance(reason, str) else None
 

@@ -38,7 +38,7 @@ class CragJudge(ChatLLM):
     met. To an unanswerable question "invalid" and the lack_phrases are class 1, which is right there; any other answer
     is wrong.
 
-    prompt: a text, or the name of a .txt file; null for the shipped one. A reply that cannot be read exactly
+    prompt: a text, or the name of a .txt file; null for the shipped one. A reply that cannot be read
     is asked for once more; then the verdict is missing, unless another reference is met, and a later run
     asks again.
     """

@@ -39,7 +39,7 @@ class LLMCompressor:
     """
 
     component: ClassVar[str] = "llm"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kind: ClassVar[str] = "llm"
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs_chat: ClassVar[bool] = True

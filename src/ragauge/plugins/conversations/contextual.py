@@ -33,6 +33,7 @@ class Contextual:
     """
 
     component: ClassVar[str] = "contextual"
+    version: ClassVar[int] = 2
     kind: ClassVar[str] = "queries"
     feedback: ClassVar[bool] = False
     stands_alone: ClassVar[bool] = True

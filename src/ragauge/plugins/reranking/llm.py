@@ -48,7 +48,7 @@ class ListwiseReranker:
     """
 
     component: ClassVar[str] = "llm"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kind: ClassVar[str] = "llm"
     uses: ClassVar[frozenset[str]] = frozenset({"chat", "tokenizer"})
     needs_chat: ClassVar[bool] = True

@@ -37,6 +37,7 @@ class HyDE:
     """
 
     component: ClassVar[str] = "hyde"
+    version: ClassVar[int] = 2
     kind: ClassVar[str] = "passages"
     uses: ClassVar[frozenset[str]] = frozenset({"chat"})
     needs_chat: ClassVar[bool] = True

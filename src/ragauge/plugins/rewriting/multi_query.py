@@ -41,6 +41,7 @@ class MultiQuery:
     """
 
     component: ClassVar[str] = "multi_query"
+    version: ClassVar[int] = 2
     kind: ClassVar[str] = "queries"
     feedback: ClassVar[bool] = False
     shipped_prompt: ClassVar[tuple[str, str]] = ("ragauge.llms.prompts", "multi_query.txt")

@@ -13,6 +13,7 @@ from ragauge.answering._frame import answer_frame, queries_of
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named, runtime
 from ragauge.contract.protocols import Reply, Tools, Workplace
+from ragauge.llms.replies import answer_alone
 from ragauge.plugins.service.service import Service
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class ServiceAnswers:
     """
 
     component: ClassVar[str] = "service"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kind: ClassVar[str] = "service"
     uses: ClassVar[frozenset[str]] = frozenset()
 
@@ -87,4 +88,4 @@ class ServiceAnswers:
     def _read(self, reply: Reply) -> Reply:
         """The reply with the answer in the place of the response."""
         found = self.own_chat.response(reply)
-        return reply if found is None else dataclasses.replace(reply, text=found.answer)
+        return reply if found is None else answer_alone(dataclasses.replace(reply, text=found.answer))

@@ -25,6 +25,7 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset, Reply, Tools
 from ragauge.contract.topics import CONVERSATION, RESERVED, TURN
 from ragauge.datasets import BadRow, FileSource, Gatherer, existing_file
+from ragauge.llms.replies import answer_alone
 from ragauge.plugins.traces.rows import ATTRIBUTES, COLUMNS, Reading
 from ragauge.plugins.traces.window import Window, iso, milliseconds, process_start, snapshot
 from ragauge.retrieval.passages import name_of
@@ -280,7 +281,7 @@ class TracedAnswers:
     """The answers of the traces' root spans; a trace that failed has no answer, and its error."""
 
     component: ClassVar[str] = "mlflow_traces"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     kind: ClassVar[str] = "recorded"
     uses: ClassVar[frozenset[str]] = frozenset()
 
@@ -304,7 +305,8 @@ def _reply(row: Row) -> Reply:
     if text is None and error is None:
         error = "no answer in the root span's outputs (dataset.answer_path says where it is)"
     tokens = int(row["prompt_tokens"] or 0), int(row["completion_tokens"] or 0)
-    return Reply(text, error, *tokens, float(row["cost_usd"] or 0), float(row["seconds"] or 0), cached=True)
+    reply = Reply(text, error, *tokens, float(row["cost_usd"] or 0), float(row["seconds"] or 0), cached=True)
+    return answer_alone(reply)
 
 
 def _passage(document: str | None, text: str) -> str:

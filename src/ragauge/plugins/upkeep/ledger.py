@@ -38,6 +38,7 @@ class _Listed(NamedTuple):
 
 def _chosen(ledger: Ledger, given: argparse.Namespace, job: Path | None) -> list[_Listed]:
     """The calls that every given option chooses, and which a job in the folder `job` made, the latest first."""
+
     def read(call: Call, at: float) -> _Listed | None:
         chat = json.loads(call.request).get("chat", {})
         model = str(chat.get("model", chat.get("model_name", "?")))
