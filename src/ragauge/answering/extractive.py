@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -41,13 +42,15 @@ _IN_TIME = re.compile(r"\b(?:first|last|earlier|later|older|younger|oldest|young
 _LEAST = re.compile(r"\b(?:first|earlier|older|oldest|before|fewer|less|smaller|lower|shorter)\b", re.I)
 # What a name is, directly before it ("the novelist").
 _APPOSED = re.compile(r"\bthe (?:(?!(?:of|by|to|with|in|at|for|from|that|which|and|or)\b)[a-z-]+ ){1,2}(?=[A-Z])")
-_EITHER = re.compile(r"(?:.*[,:] )?(.+?),? or (.+)\?")
-_BOTH = re.compile(rf"\w+ .*?({_NAME.pattern}) and ((?:the )?{_NAME.pattern})")
-# Another thing by way of a named one ("the town in which X was born"): the words up to the name, and behind it.
-_BY_WAY = re.compile(
-    rf"(?:.*\b)?(the (?:[a-z]+ ){{1,3}}?(?:((?:of|by|to|with)(?! wh)|that|who|whose)|of|by|to|in|where|whom|which)\b"
-    rf"[^?]*?{_NAME.pattern})((?: (?:is|was|were|has|had|took))? [a-z]+)?"
-)
+_OR = " or "
+_AND = re.compile(rf" and ((?:the )?{_NAME.pattern})")
+_AND_THE = re.compile(" and (?=the [A-Z])")  # within what `_NAME` takes for one name
+# Another thing by way of a named one ("the town in which X was born"): the words for it, those up to the name, and
+# behind it.
+_THING = r"the (?:[a-z]+ ){1,3}?(?:((?:of|by|to|with)(?! wh)|that|who|whose)|of|by|to|in|where|whom|which)\b"
+_HEAD = re.compile(rf"\b{_THING}")
+_BY_WAY = re.compile(rf"({_THING}[^?]*?{_NAME.pattern})((?: (?:is|was|were|has|had|took))? [a-z]+)?")
+_CAPITAL = re.compile(r"(?<!\w)[A-Z]")
 _ALSO = re.compile(r"(?:, [a-z]| \()[a-z ]*")  # between a name and another for the same
 _OBJECT = re.compile(r"\b(?:it|him|them)\b")  # what a sentence before named
 _OPENING = re.compile(r"^(?:The [a-z]+|(His|Her|Its|Their)|He|She|It|They)\b")
@@ -212,22 +215,70 @@ def _meaning(text: str, names: _Names) -> str:
     return _NUMBER.sub("10", _DATE.sub("1900", _KINDS["place"].sub("Where", _KINDS["date"].sub("When", text))))
 
 
+_Span: TypeAlias = tuple[int, int]
+
+
 def _alternatives(question: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Two alternatives of a question, and the question with each of them alone; nothing where it has none."""
-    match = _EITHER.match(question) or (_WHETHER.match(question) and _BOTH.match(question))
-    if not match:
+    spans = _either(question) or (_both(question) if _WHETHER.match(question) else None)
+    if not spans:
         return (), ()
-    return match.groups(), tuple(question[: match.start(1)] + one + question[match.end(2) :] for one in match.groups())
+    alternatives = tuple(question[start:end] for start, end in spans)
+    before, behind = question[: spans[0][0]], question[spans[1][1] :]
+    return alternatives, tuple(before + one + behind for one in alternatives)
+
+
+def _either(question: str) -> tuple[_Span, _Span] | None:
+    """Where two alternatives stand that "or" parts: from the last comma or colon before it, to the question mark."""
+    line = question.partition("\n")[0]
+    end = line.rfind("?")
+    last = line.rfind(_OR, 0, end - 1) if end > 0 else -1  # with a character behind it
+    if last < 1:
+        return None
+    start = max(line.rfind(", ", 0, last - 1), line.rfind(": ", 0, last - 1)) + 2
+    start = start if start > 1 else 0
+    between = line.find(_OR, start + 1)
+    first_end = between - 1 if line[between - 1] == "," and between - 1 > start else between
+    return (start, first_end), (between + len(_OR), end)
+
+
+def _both(question: str) -> tuple[_Span, _Span] | None:
+    """Where two names stand that "and" links, behind the first word of a question."""
+    first = re.match(r"\w+ ", question)
+    line_end = len(question.partition("\n")[0])
+    for name in _NAME.finditer(question, first.end()) if first else ():
+        if name.start() >= line_end:
+            break
+        links = list(_AND_THE.finditer(question, name.start(), name.end() + len("the X")))
+        second = _AND.match(question, name.end()) or (links and _AND.match(question, links[-1].start())) or None
+        if second:
+            return (name.start(), second.start()), second.span(1)
+    return None
 
 
 def _steps(question: str) -> tuple[str, ...]:
     """Two parts of a question by way of another thing: the words for that thing, and the question about it; else
     nothing."""
-    if (match := _BY_WAY.match(question)) is None:
+    if (match := _by_way(question)) is None:
         return ()
     start, end = match.start(1), match.end(1) if match[2] else match.end()
     second = f"{question[:start]}X{question[end:]}"
     return (question[start:end], second) if _stems(second) else ()
+
+
+def _by_way(question: str) -> re.Match[str] | None:
+    """The last "the ... of" of the question's first line that a name follows, up to that name."""
+    capitals = [match.start() for match in _CAPITAL.finditer(question)]
+    marks = [at for at, char in enumerate(question) if char == "?"]
+    line = question.partition("\n")[0]
+    at = len(line)
+    while (at := line.rfind("the ", 0, at)) >= 0:
+        head = _HEAD.match(question, at)
+        if head:
+            capital, mark = (bisect_left(places, head.end()) for places in (capitals, marks))
+            if capital < len(capitals) and (mark == len(marks) or capitals[capital] < marks[mark]):
+                return _BY_WAY.match(question, at)
+    return None
 
 
 def _stems(question: str) -> list[str]:

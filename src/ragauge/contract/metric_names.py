@@ -55,7 +55,7 @@ def spelled(declared: Iterable[Metric | str], charts: bool = False) -> list[str]
 
 
 def _alternatives(text: str) -> list[str]:
-    parts = re.split(r"\{([^}]*)\}", text)
+    parts = re.split(r"\{([^{}]*)\}", text)
     choices = [part.split(",") if at % 2 else [part] for at, part in enumerate(parts)]
     return ["".join(chosen) for chosen in itertools.product(*choices)]
 

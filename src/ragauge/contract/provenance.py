@@ -70,10 +70,10 @@ def installed_packages() -> dict[str, str]:
     for found in metadata.distributions():
         # `found.name` and `found.version` would parse the whole file, README included, once each.
         head = (found.read_text("METADATA") or found.read_text("PKG-INFO") or "").partition("\n\n")[0]
-        name, version = (re.search(rf"^{field}: *(.+?) *$", head, re.M) for field in ("Name", "Version"))
+        name, version = (re.search(rf"^{field}:(.+)$", head, re.M) for field in ("Name", "Version"))
         # What an interrupted pip leaves behind has no name; the first of two on the path is imported.
         if name and version:
-            versions.setdefault(name[1].lower().replace("_", "-"), version[1])
+            versions.setdefault(name[1].strip().lower().replace("_", "-"), version[1].strip())
     versions.pop("ragauge", None)
     return {
         "python": platform.python_version(),

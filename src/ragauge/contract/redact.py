@@ -37,11 +37,14 @@ _LONG = 20  # characters of a value that is no word
 _LONGEST_KEY = 4_096  # characters
 _HOLDS_NONE = frozenset({"", "null", "none", "''", '""', "EMPTY", "???", MASK})
 _INTERPOLATION = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")
-_DEFAULT = re.compile(r"\$\{\s*oc\.\w+\s*:\s*[^,{}]+,(?P<default>[^{}]*)\}")
+_DEFAULT = re.compile(r"\$\{\s*oc\.\w+\s*:[^,{}]+,(?P<default>[^{}]*)\}")
 _OVERRIDE = re.compile(r"(?P<key>[+~]{0,2}[A-Za-z_][\w@:$.-]*)=(?P<value>.*)", re.S)
 _QUOTED = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
 _NAME = re.compile(r"(?P<quote>[\"']?)(?<![\w.-])(?P<name>[A-Za-z_][\w.-]*)(?P=quote)\s*(?P<sign>[=:])\s*")
-_VALUE = re.compile(rf"{_QUOTED}|[^\s\"',;&)}}\]<>]+")
+_BARE = r"[^\s\"',;&)}\]<>]"
+_VALUE = re.compile(rf"{_QUOTED}|{_BARE}+")
+# By its beginning a bare value is judged: one that is no secret is looked at again from the next name in it.
+_VALUE_BEGINS = re.compile(rf"{_QUOTED}|{_BARE}{{1,1024}}")
 # A header with all that belongs to it: a scheme and a token, several cookies.
 _HEADER = re.compile(
     r"(?P<head>\b(?:(?:proxy-)?authorization|(?:set-)?cookie)[\"']?\s*[:=]\s*[\"']?)"
@@ -325,12 +328,13 @@ def _mask_pairs(text: str, certain: bool = False) -> str:
     done, at = [], 0
     while name := _NAME.search(text, at):
         own = name["name"].rpartition(".")[2]
-        value = _VALUE.match(text, name.end()) if is_secret_name(own) or may_be_secret_name(own) else None
+        value = _VALUE_BEGINS.match(text, name.end()) if is_secret_name(own) or may_be_secret_name(own) else None
         done.append(text[at : name.end()])
         at = name.end()  # what is no secret may hold further pairs, as an address does
         if value and _is_secret_pair(name, value.group(), certain):
-            done.append(_masked(value.group()))
-            at = value.end()
+            whole = _VALUE.match(text, name.end()) or value
+            done.append(_masked(whole.group()))
+            at = whole.end()
     return "".join([*done, text[at:]])
 
 

@@ -169,7 +169,7 @@ _PREFIXED = "|".join(
         r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
         r"dapi[0-9a-f]{32}",
         r"AGE-SECRET-KEY-1[A-Z0-9]{20,}",
-        r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",  # a JSON web token
+        r"eyJ[A-Za-z0-9_-]{8,2048}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?",  # a JSON web token
     ]
 )
 # Behind the colon stands a password, with / or ? in it where no number of a port ends there.
@@ -186,7 +186,7 @@ FORMS = (
     re.compile(r"(?:AccountKey|SharedAccessKey|SharedSecretValue)=(?P<secret>[^\s;\"'&]+)", re.I),
     re.compile(
         r"[?&;](?:key|sig|signature|auth|code|sid|x-amz-signature|x-amz-credential|x-goog-signature)="
-        r"(?P<secret>(?=[^&\s\"']*\d)[^&\s\"'#;]{8,})",
+        r"(?P<secret>(?=[^&\s\"']{0,512}\d)[^&\s\"'#;]{8,})",
         re.I,
     ),
 )  # fmt: skip

@@ -25,7 +25,7 @@ _FEW_VALUES = 6  # a number with more distinct values is binned
 _BINS = 4
 _DIGITS = (1, 2, 3, 4, 6, 9, 12)  # of an edge that is rounded
 _MOVED = 0.01  # the share of topics that rounding an edge may move into the next bin
-_NUMBER = r"-?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
+_NUMBER = r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?"
 _PLAIN = re.compile(rf"(?!-?0\d){_NUMBER}")  # no number: 007
 _BIN = re.compile(rf"(under )?({_NUMBER})(?: to {_NUMBER}| and more)?")
 

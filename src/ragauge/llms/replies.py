@@ -358,7 +358,7 @@ def _seconds(value: str | None) -> float | None:
 
 ASKS_A_RUN = 2  # one reply may be a slip of the model; two of them are not
 _SHOWN = 200  # characters of a reply that are shown
-_EXAMPLES = re.compile(r"xamples? of the form[^:]*:\s")  # what stands behind it is the prompt's last part
+_EXAMPLES = re.compile(r"xamples? of the form[^:]{0,200}:\s")  # what stands behind it is the prompt's last part
 _OBJECT = re.compile(r"^\{.+$", re.MULTILINE)
 
 

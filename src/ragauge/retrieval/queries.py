@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import ClassVar, Literal
 
 import pandas as pd
@@ -22,12 +22,14 @@ _WORD = re.compile(r"[^\W_]+(?:['’.&-][^\W_]+)*")
 _QUOTED = re.compile(r"[\"“][^\"“”]+[\"”]")
 _POSSESSIVE = re.compile(r"['’]s$")
 _BETWEEN_ALTERNATIVES = re.compile(r",?\s+(?:or|and|than)\s+(?:the\s+)?", re.IGNORECASE)
+# White space is looked at from its beginning alone, here and below, so that no text takes quadratic time.
 _CLAUSE_BREAK = re.compile(
-    r"[,;:()]\s+|\s+[–—-]\s+|\s+(?=(?:who|whom|whose|which|that|where|when|while|because|before|after)\s)"
-    r"|\s+(?:and|but)\s+(?=[^\W\d_A-Z])"
+    r"[,;:()]\s+|(?<!\s)\s+(?:[–—-]\s+|(?=(?:who|whom|whose|which|that|where|when|while|because|before|after)\s)"
+    r"|(?:and|but)\s+(?=[^\W\d_A-Z]))"
 )
+_MOST_PAIRS = 100  # of names next to each other: each pair gives two questions of the length of the whole
 _EDGES = ' \t,;:.?!()[]"“”'
-_LIST_MARK = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,2}[.):]\s|[Qq]uery\s*\d*\s*:)\s*")
+_LIST_MARK = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,2}[.):]\s|[Qq]uery\s*(?:\d+\s*)?:)\s*")
 
 
 def question_parts(question: str) -> list[str]:
@@ -49,7 +51,7 @@ def sub_questions(question: str) -> list[str]:
 
 def _sub_questions(question: str) -> list[str]:
     halves: list[str] = []
-    for (start, end), (next_start, next_end) in pairwise(_names(question)):
+    for (start, end), (next_start, next_end) in islice(pairwise(_names(question)), _MOST_PAIRS):
         if _BETWEEN_ALTERNATIVES.fullmatch(question[end:next_start]):
             halves += (question[:end] + question[next_end:], question[:start] + question[next_start:])
     return [*halves, *(part for part in _CLAUSE_BREAK.split(question) if len(content_words(part)) > 1)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from itertools import accumulate
 
 from ragauge.texts.words import words
 
@@ -11,5 +13,16 @@ def find_sentence(sentence: str, text: str) -> tuple[int, int] | None:
     """Where a sentence stands in a text, any white space for any; None for one of fewer than three words."""
     if len(words(sentence)) < 3:
         return None
-    match = re.search(r"\s+".join(map(re.escape, sentence.split())), text)
-    return None if match is None else match.span()
+    parts = [match.span() for match in re.finditer(r"\S+", text)]
+    wanted = " ".join(sentence.split())
+    at = " ".join(text[start:end] for start, end in parts).find(wanted)
+    if at < 0:
+        return None
+    # Where each part begins once white space is one space.
+    begins = list(accumulate((end - start + 1 for start, end in parts[:-1]), initial=0))
+
+    def place(folded: int) -> int:
+        number = bisect_right(begins, folded) - 1
+        return parts[number][0] + folded - begins[number]
+
+    return place(at), place(at + len(wanted) - 1) + 1

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -19,7 +20,7 @@ from ragauge.texts.languages import AUTO, language_of
 
 _MARK = "mark"
 _DIGITS = 8  # of a mark, hexadecimal
-_FRAMED = re.compile(rf"<(material-[0-9a-f]{{{_DIGITS}}})>(.*?)</\1>", re.DOTALL)
+_FRAME = re.compile(rf"<(/?)(material-[0-9a-f]{{{_DIGITS}}})>")
 _QUESTION = re.compile(r"^Question\b[^\n:]*:\s*(?:<material-\w+>\s*)?(.+?)(?:</material-\w+>)?$", re.MULTILINE)
 _NAMED = """\
 The material below is in $language. Write all text of your own in $language: questions, answers, claims, facts, \
@@ -90,6 +91,21 @@ def fill(prompt: str, **values: str) -> str:
     return Template(prompt).substitute(values, **{_MARK: _mark_of(values)})
 
 
+def _framed(prompt: str) -> Iterator[str]:
+    """What stands between each pair of marks, one after the other."""
+    ends: dict[str, list[int]] = {}
+    for mark in _FRAME.finditer(prompt):
+        if mark[1]:
+            ends.setdefault(mark[2], []).append(mark.start())
+    at = 0
+    for mark in _FRAME.finditer(prompt):
+        closing = ends.get(mark[2], [])
+        number = bisect_left(closing, mark.end())
+        if not mark[1] and mark.start() >= at and number < len(closing):
+            yield prompt[mark.end() : closing[number]]
+            at = closing[number] + len(mark.group()) + 1
+
+
 def in_language(prompt: str, language: str) -> str:
     """The prompt behind a paragraph that names the language of its material; the prompt as it is for English.
 
@@ -98,7 +114,7 @@ def in_language(prompt: str, language: str) -> str:
     """
     if language == AUTO:
         asked = _QUESTION.search(prompt)
-        material = " ".join(text for _, text in _FRAMED.findall(prompt))
+        material = " ".join(_framed(prompt))
         language = (asked and language_of(asked[1])) or language_of(material) or "english"
     return prompt if language == "english" else _NAMED.replace("$language", language.capitalize()) + prompt
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from ragauge.datasets._fields import BadRow, valid_string
 from ragauge.datasets._packing import every_line, longest, require_short
 
-_TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)([^<>]*)>")
-_LABEL = re.compile(r"\s*(?:Number|Topic|Description|Narrative)\s*:\s*", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)([A-Za-z][\w-]*+)([^<>]*)>")
+_LABEL = re.compile(r"(?:(?<!\s)\s+)?(?:Number|Topic|Description|Narrative)\s*:\s*", re.IGNORECASE)
 _TITLES = ("headline", "title", "ttl", "head", "hl")
 # Elements that are no text of a document without <TEXT>.
 _NO_TEXT = (

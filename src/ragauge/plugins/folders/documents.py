@@ -55,13 +55,13 @@ def markdown(file: Path, encoding: str) -> list[Section]:
     blocks: list[Block] = []
     for line in _decoded(file, encoding).splitlines(keepends=True):
         mark = re.match(r" {0,3}(`{3,}|~{3,})", line)
-        heading = re.match(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$", line.rstrip("\r\n"))
+        heading = re.match(r" {0,3}(#{1,6})[ \t]+(.*)$", line.rstrip("\r\n"))
         if mark and fence is None:
             fence = mark[1]
         elif mark and fence is not None and mark[1].startswith(fence) and not line.strip(" \t\r\n`~"):
             fence = None
         elif heading and fence is None:
-            blocks.append((len(heading[1]), heading[2]))
+            blocks.append((len(heading[1]), heading[2].rstrip(" \t").rstrip("#").rstrip(" \t")))
         blocks.append(line)
     return _sections(blocks, heading_in_text=False)
 

@@ -184,7 +184,7 @@ def _is_within(path: str, key: str) -> bool:
 
 def _is_chained(path: str, value: str, references: Collection[str]) -> bool:
     """Whether an interpolation of the value at the path names one of the references, or what holds one."""
-    for dots, name in re.findall(r"\$\{(\.*)([\w.\[\]]+)\}", value):
+    for dots, name in re.findall(r"\$\{(\.*+)([\w.\[\]]*)\}", value):
         above = re.findall(r"[^.\[\]]+", path)[: -len(dots)] if dots else []
         target = ".".join([*above, *re.findall(r"[^.\[\]]+", name)])
         if any(_is_within(re.sub(r"\[(\w+)\]", r".\1", other), target) for other in references):
