@@ -83,7 +83,7 @@ def test_a_source_is_a_sweep_s_folder_a_sweep_or_a_job_and_no_training(tmp_path:
     stores = {"sqlite:///x.db": reader}
     assert members("a1", "sqlite:///x.db", stores) == (False, [runs["a1"]], reader)
     assert members("b2", "sqlite:///x.db", stores) == (True, [runs["a1"]], reader)
-    record = {"run_id": "a1", "tracking_uri": "sqlite:///x.db", "exit_code": 0, "number": 0, "attempt": 0}
+    record = {"run_id": "a1", "tracking_uri": "sqlite:///x.db", "exit_code": 0, "number": 0, "attempt": "0"}
     (tmp_path / "0").mkdir()
     (tmp_path / "0" / "job.json").write_text(json.dumps(record), encoding="utf-8")
     assert members(str(tmp_path), None, stores) == (True, [runs["a1"]], reader)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
-from ragauge.contract.records import attempt_of, begin_attempt, read_records
+import pytest
+
+from ragauge.contract.errors import DataError
+from ragauge.contract.records import attempt_of, begin_attempt, read_record, read_records, read_table
 
 
 def write(folder: Path, number: int, attempt: str | None) -> None:
@@ -44,3 +48,35 @@ def test_where_no_attempt_was_noted_all_jobs_count(tmp_path: Path) -> None:
         write(tmp_path, number, None)
     assert numbers(tmp_path) == [0, 1]
     assert numbers(tmp_path / "nowhere") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("null", "it must be a JSON object, not null"),
+        ("[" * 100_000, "it is nested deeper than 100 levels"),
+        ('{"number": ' + "9" * 5000 + "}", "a number in it has too many digits"),
+        ('{"number": ' + "9" * 50 + "}", "allowed is a whole number"),
+        ('{"number": 0, "run_id": []}', "run_id=[]: allowed is the id of an MLflow run"),
+        ('{"number": 0, "run_id": null}', "run_id=None: allowed is the id of an MLflow run"),
+        ('{"number": 0, "run_id": 5}', "run_id=5: allowed is the id of an MLflow run"),
+        ('{"number": 0, "tracking_uri": null}', "tracking_uri=None: allowed is a path or an address"),
+        ('{"number": 0, "store": "a\\u0000b"}', "allowed is a path or an address"),
+        ('{"number": 0, "entries": {"run": "../../x"}}', "allowed is an object of digests of store entries"),
+        ('{"name": "a"}', "number is missing"),
+    ],
+)
+def test_a_record_that_no_job_wrote_is_an_error_of_one_line(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "job.json").write_text(text)
+    with pytest.raises(DataError) as error:
+        read_records(tmp_path)
+    assert str(error.value).startswith(f"{tmp_path / 'job.json'}: ")
+    assert told in str(error.value)
+    assert len(str(error.value)) < 300 + len(str(tmp_path))
+
+
+def test_a_record_or_a_table_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "0")
+    for read in (lambda: read_record(tmp_path / "0"), lambda: read_table(tmp_path, "0")):
+        with pytest.raises(DataError, match="0 is a pipe, not a plain file"):
+            read()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
-import json
 import logging
 import math
 import os
@@ -22,7 +21,7 @@ from ragauge.commands import given
 from ragauge.commands import main as cli
 from ragauge.contract import errors
 from ragauge.contract.errors import ConfigError, RagaugeError
-from ragauge.contract.records import RECORD_FILE
+from ragauge.contract.records import RECORD_FILE, read_record
 from ragauge.contract.visible import Formatter
 from ragauge.experiment import results
 from ragauge.experiment.results import JobResult
@@ -43,7 +42,7 @@ _bar: tqdm | None = None  # counts the jobs of the sweep that this process runs
 def run(overrides: Overrides, config_dir: str | Path | None, settings: Mapping[str, Any]) -> JobResult:
     """`ragauge.run`."""
     folder = _started(given.overrides(overrides, settings, swept=False), config_dir, sweep=False)
-    record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
+    record = read_record(folder / RECORD_FILE)
     _raise_failure(record, folder)
     with track.aside():
         return results.load_job(record)

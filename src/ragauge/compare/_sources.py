@@ -14,7 +14,7 @@ from ragauge.contract.frames import DRAWN_WITH, LABEL_OF
 from ragauge.contract.groups import ANSWERS
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.progress import progress
-from ragauge.contract.records import RECORD_FILE, read_records, refuse_trainings
+from ragauge.contract.records import RECORD_FILE, read_records, refuse_trainings, require_fields
 from ragauge.diagnose.failures import CAUSE
 from ragauge.estimate.clusters import SHARED, same_clusters
 from ragauge.estimate.outcomes import CLUSTER, TARGET
@@ -98,9 +98,8 @@ def members(source: str, uri: str | None, stores: dict[str, Reader]) -> tuple[bo
                 f"{source} holds no job that has a run in MLflow (no {RECORD_FILE} that names one); give a "
                 "sweep's folder, such as multirun/<date>/<time>"
             )
-        # A password is not on record: then the environment must say where MLflow is.
-        recorded = records[0]["tracking_uri"]
-        reader = store(tracking_uri(uri) if uri else recorded_uri(recorded))
+        require_fields(records[0], ["tracking_uri"])
+        reader = store(tracking_uri(uri) if uri else recorded_uri(records[0]["tracking_uri"]))
         return not (folder / RECORD_FILE).is_file(), [reader.run(record["run_id"]) for record in records], reader
     if not source or not set(source) <= set("0123456789abcdef"):
         raise ConfigError(f"{source!r} is neither a folder nor an MLflow run id or the beginning of one")

@@ -9,7 +9,7 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
-from ragauge.contract.records import OUTCOMES_FILE
+from ragauge.contract.records import OUTCOMES_FILE, read_table
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -59,7 +59,7 @@ def _outcomes(source: str, uri: str) -> pd.DataFrame:
     if folder.is_dir():
         if not (folder / OUTCOMES_FILE).is_file():
             raise DataError(f"no {OUTCOMES_FILE} in it; allowed is the folder of one job that was judged")
-        return pd.read_parquet(folder / OUTCOMES_FILE)
+        return read_table(folder, OUTCOMES_FILE)
     reader = track.Reader(track.absolute_uri(uri))
     run = reader.run(source)
     if run.tags.get("role") != "job":

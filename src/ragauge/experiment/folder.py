@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.current_job import of_this_run
-from ragauge.contract.errors import MissingError, UnreadableJudgeError
+from ragauge.contract.errors import DataError, MissingError, UnreadableJudgeError
 from ragauge.contract.interruption import CODES
-from ragauge.contract.records import RECORD_FILE, attempt_of
+from ragauge.contract.records import RECORD_FILE, attempt_of, read_record
 from ragauge.contract.redact import redact_tree
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class JobFolder:
     def ended_run(self) -> str | None:
         """The id of the MLflow run on the record of an attempt at the job that was not interrupted."""
         try:
-            record = json.loads((self.path / RECORD_FILE).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            record = read_record(self.path / RECORD_FILE)
+        except DataError:
             return None
         return None if record.get("exit_code") in CODES else record.get("run_id")
 

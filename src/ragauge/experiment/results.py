@@ -17,7 +17,7 @@ import pandas as pd
 from ragauge import track
 from ragauge.contract.answer_measures import NOT_SAMPLED, from_tags, in_order
 from ragauge.contract.errors import DataError
-from ragauge.contract.records import FRAMES_TAG, OUTCOMES_FILE, RECORD_FILE, read_records
+from ragauge.contract.records import FRAMES_TAG, OUTCOMES_FILE, RECORD_FILE, read_record, read_records, read_table
 from ragauge.retrieval.contexts import contexts_at
 from ragauge.show import notebook
 from ragauge.store import Store
@@ -152,8 +152,8 @@ class JobResult(Logged):
         """The folder that the job wrote; None where it is not on this machine."""
         folder = self._places.folder
         try:
-            record = {} if folder is None else json.loads((folder / RECORD_FILE).read_text("utf-8"))
-        except (OSError, ValueError):
+            record = {} if folder is None else read_record(folder / RECORD_FILE)
+        except DataError:
             record = {}
         return folder if record.get("run_id") == self.run_id else None
 
@@ -266,7 +266,7 @@ class JobResult(Logged):
     @cached_property
     def _parquet(self) -> pd.DataFrame | None:
         file = None if self.folder is None else self.folder / OUTCOMES_FILE
-        return pd.read_parquet(file) if file is not None and file.is_file() else None
+        return read_table(file.parent, file.name) if file is not None and file.is_file() else None
 
     @cached_property
     def _table(self) -> pd.DataFrame | None:

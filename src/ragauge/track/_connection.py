@@ -38,13 +38,16 @@ DEFAULT_FOLDER = Path("mlruns")
 _WHERE = f"tracking.uri or {_VARIABLE} says where it is"
 _LONGEST_REASON = 500  # characters; a server that is no MLflow may answer with a page
 _MAKING = ".making-mlflow-"
+# Addresses that options, configs and the environment of this process named; those of files are not among them.
+_named_here: set[str] = set()
 _PAGE = 500  # of one search: a server gives no more traces at a time
 
 
 def tracking_uri(configured: str | None = None) -> str:
     """The config's URI, else MLFLOW_TRACKING_URI, else SQLite under mlruns/ in the working directory."""
-    uri = configured or os.environ.get(_VARIABLE)
-    return uri or f"sqlite:///{(DEFAULT_FOLDER / 'mlflow.db').absolute()}"
+    uri = configured or os.environ.get(_VARIABLE) or f"sqlite:///{(DEFAULT_FOLDER / 'mlflow.db').absolute()}"
+    _named_here.add(_spelled(uri))
+    return uri
 
 
 def absolute_uri(uri: str) -> str:
@@ -54,8 +57,26 @@ def absolute_uri(uri: str) -> str:
 
 
 def recorded_uri(recorded: str) -> str:
-    """The URI on a job's record. A password is not on record: then the environment says where MLflow is."""
-    return tracking_uri(None if "***" in recorded else recorded)
+    """The URI on a job's record. A password is not on record: then the environment says where MLflow is.
+
+    ConfigError for a server that only the record names: a record may be a colleague's, and MLflow's client would send
+    this user's token or password there.
+    """
+    here = tracking_uri()
+    if "***" in recorded:
+        return here
+    local = local_database(recorded) is not None or "://" not in recorded or recorded.startswith("file:")
+    if local or _spelled(recorded) in _named_here:
+        return recorded
+    raise ConfigError(
+        f"the folder's jobs are in MLflow at {redact(recorded)}, and in use here is {redact(here)}: the server that a "
+        f"folder names is asked, with your token or password, only if you say so: --tracking-uri {redact(recorded)}"
+    )
+
+
+def _spelled(uri: str) -> str:
+    """An address as records have it, so that equal ones are known."""
+    return redact(absolute_uri(uri)).rstrip("/")
 
 
 @lru_cache(maxsize=16)

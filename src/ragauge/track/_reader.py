@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlparse
 
 import pandas as pd
 
@@ -19,7 +20,7 @@ from ragauge.contract import provenance
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.metric_names import in_group, without_groups
 from ragauge.contract.redact import redact
-from ragauge.track._connection import connect, missing_database, pages, quiet, reachable, with_tags
+from ragauge.track._connection import connect, local_database, missing_database, pages, quiet, reachable, with_tags
 from ragauge.track._lost import close_orphans_once
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ class Reader:
         """The text of an artifact; DataError where the run has none of this name."""
         from mlflow.exceptions import MlflowException
 
+        self._require_reachable(run_id)
         with tempfile.TemporaryDirectory() as folder:
             try:
                 return Path(self._mlflow.download_artifacts(run_id, artifact, folder)).read_text("utf-8")
@@ -161,6 +163,7 @@ class Reader:
         """The files in an artifact folder of a run by name; {} where there is no such folder."""
         from mlflow.exceptions import MlflowException
 
+        self._require_reachable(run_id)
         try:
             if not self._mlflow.list_artifacts(run_id, folder):
                 return {}
@@ -169,6 +172,20 @@ class Reader:
                 return {file.name: file.read_bytes() for file in path.iterdir() if file.is_file()}
         except (MlflowException, OSError) as error:
             raise ConfigError(f"the artifacts of run {run_id} cannot be read: {error}") from error
+
+    def _require_reachable(self, run_id: str) -> None:
+        """ConfigError where a local database says that a run's files lie on a server.
+
+        The database may be a colleague's, and MLflow's client would send this user's token to that server.
+        """
+        if local_database(self.uri) is None:
+            return
+        place = urlparse(str(self._mlflow.get_run(run_id).info.artifact_uri))
+        if place.netloc and place.scheme in ("http", "https", "mlflow-artifacts"):
+            raise ConfigError(
+                f"run {run_id} of {self.uri} has its files at {redact(place.geturl())}: a server that a database "
+                "names is not asked; let --tracking-uri or MLFLOW_TRACKING_URI name the MLflow server itself"
+            )
 
     def table(self, run_id: str, name: str) -> pd.DataFrame:
         """The frame that `Run.table` logged; columns that hold anything but one kind of value are objects."""

@@ -17,7 +17,14 @@ from ragauge.contract.families import Families
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.jobs import Jobs, system_names, systems_of
 from ragauge.contract.progress import progress
-from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE, read_records, refuse_trainings
+from ragauge.contract.records import (
+    OUTCOMES_FILE,
+    RECORD_FILE,
+    read_records,
+    read_table,
+    refuse_trainings,
+    require_fields,
+)
 from ragauge.estimate.clusters import same_clusters
 from ragauge.experiment.setup.config import logged_yaml
 from ragauge.experiment.slicing import WEIGHTS_TAG
@@ -25,6 +32,18 @@ from ragauge.experiment.sweep.grouping import closest, divide
 from ragauge.findings.ir_score import CURVES
 from ragauge.track import LoggedRun, Reader
 
+_OF_ALL = ("status", "name", "experiment")
+_OF_FINISHED = (
+    *_OF_ALL,
+    "sweep_id",
+    "overrides",
+    "choices",
+    "n_tokens",
+    "metrics",
+    "seed",
+    "bootstrap",
+    "dataset_digest",
+)
 _TABLE, _OVERRIDES = "per_question.json", "config/overrides.yaml"  # of a job's MLflow run
 
 
@@ -36,6 +55,8 @@ def load(folder: Path) -> list[Jobs]:
 def by_experiment(records: Sequence[dict[str, Any]]) -> list[Jobs]:
     """The groups of comparable jobs of each experiment, with their outcomes; none where no job finished."""
     found = []
+    for record in records:
+        require_fields(record, _OF_FINISHED if record.get("status") == "FINISHED" else _OF_ALL)
     for experiment in dict.fromkeys(r["experiment"] for r in records):
         of_experiment = [r for r in records if r["experiment"] == experiment]
         finished = [r for r in of_experiment if r["status"] == "FINISHED"]
@@ -91,7 +112,11 @@ def records_in(folder: Path) -> list[dict[str, Any]]:
 
 
 def _read(record: Mapping[str, Any]) -> pd.DataFrame:
-    return pd.read_parquet(Path(record["folder"]) / OUTCOMES_FILE)
+    try:
+        return read_table(Path(record["folder"]), OUTCOMES_FILE)
+    except FileNotFoundError:
+        told = f"{record['folder']} holds no {OUTCOMES_FILE}: its job did not finish, or the file was deleted"
+        raise DataError(told) from None
 
 
 def _outcomes(records: Sequence[dict[str, Any]], read: Callable[[dict[str, Any]], pd.DataFrame]) -> pd.DataFrame:

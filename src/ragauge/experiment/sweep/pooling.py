@@ -13,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from ragauge import track
 from ragauge.contract.errors import ConfigError, RagaugeError, WaitingError, full_disk, not_writable
+from ragauge.contract.records import read_table, require_fields
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.experiment.guard import OUTPUT, STORE, TRACKED, exit_code_of
@@ -36,6 +35,7 @@ def finish(config: DictConfig) -> int:
     folder = Path(config.hydra.sweep.dir).absolute()
     again = shlex.join(["ragauge", "pool", str(folder)])
     try:
+        track.tracking_uri(config.tracking.uri)  # where its jobs, which may have run in other processes, were logged
         return pool(folder)
     except RagaugeError as error:
         print(f"error: the sweep could not be pooled: {visible(error)}\nagain: {again}", file=sys.stderr)
@@ -66,7 +66,7 @@ def pool_again(folder: Path, tracking_uri: str | None = None) -> int:
     if tracking_uri is None:
         _refuse_unasked(folder)
     first = _tracked(records_in(folder))
-    uri = track.absolute_uri(tracking_uri) if tracking_uri else None
+    uri = track.absolute_uri(track.tracking_uri(tracking_uri)) if tracking_uri else None
     print(
         f"reads {folder} and the store {first.get('store', 'of its jobs')}; writes into MLflow at "
         f"{redact(uri or first.get('tracking_uri', 'no place'))}",
@@ -83,6 +83,8 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
     and folder or MLflow are not those of the jobs: verdicts belong into their runs, store and ledger.
     """
     records = records_in(folder)
+    for record in records:
+        require_fields(record, ("status", "name", "experiment", "written_in", "exit_code"))
     elsewhere = _copied(records) or not all(is_own(record, tracking_uri) for record in records)
     waiting = [record for record in records if record.get("deferred")]
     if waiting and elsewhere:
@@ -93,12 +95,15 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
         )
     dry = [record for record in records if record["status"] == "DRY RUN"]
     if dry:
-        asked = [pd.read_parquet(Path(record["folder"]) / NEEDS_FILE) for record in dry]
+        asked = [read_table(Path(record["folder"]), NEEDS_FILE) for record in dry]
         sums = added_up(gathered([frame for frame in (*asked, needs_together(dry)) if len(frame)]))
         print(f"{len(dry)} job(s) would need {describe_needs(sums)}")
         of_all = [Path(record["folder"]) / NEEDS_OF_ALL_FILE for record in dry]
         if any(file.is_file() for file in of_all):
-            whole = [pd.read_parquet(file) if file.is_file() else one for file, one in zip(of_all, asked, strict=True)]
+            whole = [
+                read_table(file.parent, file.name) if file.is_file() else one
+                for file, one in zip(of_all, asked, strict=True)
+            ]
             judge = " before the judge" if any(record.get("judged_later") for record in dry) else ""
             print(f"  with all topics{judge}: {describe_needs(added_up(gathered(whole)))}")
     records = judge_deferred(records)
@@ -158,6 +163,9 @@ def _refuse_unasked(folder: Path) -> None:
     named or that is in use here.
     """
     records = records_in(folder)
+    for record in records:
+        require_fields(record, ["written_in"])
+        track.recorded_uri(record.get("tracking_uri", ""))  # refuses a server that only the folder names
     here = track.absolute_uri(track.tracking_uri())
     used = [r for r in records if not (r.get("tracking_configured") or is_own(r, here))]
     copied = _copied(records)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NOT_SAMPLED
 from ragauge.contract.errors import DataError
-from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE
+from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE, read_record, read_table, require_fields
 from ragauge.contract.topics import HISTORY, attributes_of, references
 from ragauge.retrieval.contexts import contexts_at
 
@@ -34,17 +34,16 @@ def write_samples(folder: Path, out: Path | None = None) -> tuple[Path, int]:
 
 def samples(folder: Path) -> Iterator[dict[str, Any]]:
     """The samples of `write_samples`, in the order of the topics; without those that a sample left unanswered."""
-    try:
-        record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
-        outcomes = pd.read_parquet(folder / OUTCOMES_FILE)
-    except FileNotFoundError as error:
-        missing = Path(str(error.filename)).name
+    missing = [name for name in (RECORD_FILE, OUTCOMES_FILE) if not (folder / name).is_file()]
+    if missing:
         raise DataError(
-            f"{folder} is no folder of a finished job: it holds no {missing}; of a sweep name a job's, "
+            f"{folder} is no folder of a finished job: it holds no {missing[0]}; of a sweep name a job's, "
             "such as multirun/<date>/<time>/0"
-        ) from None
+        )
+    record, outcomes = read_record(folder / RECORD_FILE), read_table(folder, OUTCOMES_FILE)
     if "entries" not in record:
         raise DataError(f"{folder}: its job retrieved nothing, so there are no samples")
+    require_fields(record, ["store", "n_tokens"])
     topics, evidence = stored(record, "dataset", "topics"), stored(record, "dataset", "evidence")
     layouts, prefixes = (stored(record, "context", frame) for frame in ("layouts", "prefixes"))
     contexts = contexts_at(layouts, prefixes, record["n_tokens"]).merge(

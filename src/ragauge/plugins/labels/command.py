@@ -40,13 +40,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from ragauge.experiment.sweep.reports import found
     from ragauge.plugins.labels.queue import in_queue
     from ragauge.plugins.labels.sheet import answers_of, make_sheet
+    from ragauge.track import recorded_uri
 
     sweeps = [jobs for source in given.sources for jobs in found(source, given.tracking_uri)]
     rows = answers_of(sweeps)
     sheet = make_sheet(rows, given.budget, given.seed, given.out, given.earlier, given.uniform)
     table = sheet.rows
     if given.queue is not None:
-        table = in_queue(table, given.queue, sweeps[0].records[0]["tracking_uri"], sweeps[0].experiment)
+        uri = given.tracking_uri or recorded_uri(sweeps[0].records[0]["tracking_uri"])
+        table = in_queue(table, given.queue, uri, sweeps[0].experiment)
     given.out.parent.mkdir(parents=True, exist_ok=True)
     table.to_csv(given.out, index=False, encoding="utf-8")
     known, labelled = sheet.expected, int(table["label"].notna().sum())

@@ -13,7 +13,7 @@ import pandas as pd
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.datasets.labels import WHICH
-from ragauge.track import absolute_uri, answer_digest, labels_of_people, recorded_uri
+from ragauge.track import absolute_uri, answer_digest, labels_of_people
 from ragauge.track._connection import at, pages, quiet, reachable
 from ragauge.track._feedback import ANSWER_TAG, DRAWN_TAG, OWN_TAG
 
@@ -32,7 +32,7 @@ def in_queue(table: pd.DataFrame, name: str, uri: str, experiment: str) -> pd.Da
     """
     from mlflow.exceptions import MlflowException
 
-    uri = absolute_uri(recorded_uri(uri))
+    uri = absolute_uri(uri)
     with quiet(), at(uri) as client, reachable(uri):
         found = client.get_experiment_by_name(experiment)
         traces: dict[tuple[str, str], str] = {}

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.records import OUTCOMES_FILE
+from ragauge.contract.records import OUTCOMES_FILE, read_table
 from ragauge.estimate import choose_topics
 from ragauge.estimate.outcomes import fit_rows, with_classes
 from ragauge.estimate.prediction import predict_right
@@ -20,7 +20,7 @@ def outcomes_in(folder: Path) -> pd.DataFrame:
     files = [file for file in (folder / OUTCOMES_FILE, *sorted(folder.glob(f"*/{OUTCOMES_FILE}"))) if file.is_file()]
     if not files:
         raise DataError(f"{folder}: no {OUTCOMES_FILE} in it or one level below; allowed are jobs' and sweeps' folders")
-    return pd.concat([pd.read_parquet(file) for file in files], ignore_index=True)
+    return pd.concat([read_table(file.parent, file.name) for file in files], ignore_index=True)
 
 
 def drawn_by_risk(rows: pd.DataFrame, right: pd.Series, n: int, seed: int) -> pd.DataFrame:

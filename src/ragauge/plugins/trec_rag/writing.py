@@ -10,11 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import yaml
 
 from ragauge.contract import __version__
-from ragauge.contract.records import DETAILS_FILE, OUTCOMES_FILE, RECORD_FILE
+from ragauge.contract.records import DETAILS_FILE, OUTCOMES_FILE, RECORD_FILE, read_record, read_table
 from ragauge.measures.rankings import write_trec_run
 from ragauge.plugins.export.samples import samples, stored
 from ragauge.plugins.trec_rag.answers import MOST_REFERENCES, RagAnswer, Sentence, sentences_of
@@ -31,7 +30,7 @@ def write_files(folder: Path, out: Path, run_id: str | None, year: int | None, t
     DataError where the folder holds no finished job.
     """
     answers = list(rag_answers(folder, run_id, year, team))
-    record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
+    record = read_record(folder / RECORD_FILE)
     out.mkdir(parents=True, exist_ok=True)
     (out / "answers.jsonl").write_text("".join(one.line() for one in answers), encoding="utf-8")
     written = {"answers.jsonl": len(answers)}
@@ -60,8 +59,8 @@ def rag_answers(folder: Path, run_id: str | None, year: int | None, team: str) -
     passage is left out.
     """
     rows = list(samples(folder))
-    outcomes = pd.read_parquet(folder / OUTCOMES_FILE).set_index("qid")
-    record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
+    outcomes = read_table(folder, OUTCOMES_FILE).set_index("qid")
+    record = read_record(folder / RECORD_FILE)
     for one in rows:
         row = {name: value for name, value in outcomes.loc[one["qid"]].items() if isinstance(value, str)}
         text = row.get("cited_answer", one["response"])
@@ -99,7 +98,7 @@ def _nuggets(folder: Path, answers: Mapping[str, RagAnswer]) -> list[dict[str, A
     """The rows of nuggetizer's assignments, where the job measured nuggets."""
     if not (folder / DETAILS_FILE).is_file():
         return []
-    details = pd.read_parquet(folder / DETAILS_FILE)
+    details = read_table(folder, DETAILS_FILE)
     details = details[details["measure"].eq("nuggets_strict_vital") & details["detail"].notna()]
     found = []
     for qid, detail in zip(details["qid"], details["detail"], strict=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragauge.commands._errors import told
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.records import RECORD_FILE
+from ragauge.contract.records import RECORD_FILE, read_record
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import table, time_text
 
@@ -80,7 +81,7 @@ def _job_of(folder: Path) -> tuple[Path, dict[str, Any]]:
         raise ConfigError(f"--job {folder}: no such folder; allowed is that of a job or of a sweep")
     for path in (folder / RECORD_FILE, *sorted(folder.glob(f"*/{RECORD_FILE}"))):
         if path.is_file():
-            record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            record = read_record(path)
             written = Path(record.get("written_in", path.parent.resolve()))  # the folder may have been moved since
             return (written if path.parent == folder else written.parent), record
     return folder.resolve(), {}  # of a job that was killed
@@ -91,6 +92,12 @@ def _place(given: argparse.Namespace, record: dict[str, Any]) -> str:
     from ragauge.llms.ledger import existing_place
 
     ledgers = sorted(set(record.get("ledgers", {}).values()))
+    own = redact(os.environ.get("RAGAUGE_LEDGER", ""))
+    if given.ledger is None and (servers := [name for name in ledgers if "://" in name and name != own]):
+        raise ConfigError(
+            f"--job {given.job}: its ledger is {servers[0]}, and RAGAUGE_LEDGER is {own or 'not set'}: this user's "
+            f"password goes to a server that only a folder names if you say so: --ledger {servers[0]}"
+        )
     if given.ledger is None and len(ledgers) > 1:
         raise ConfigError(f"--ledger: choose one of those that the job used: {', '.join(ledgers)}")
     of_job = ledgers[0] if ledgers and "***" not in ledgers[0] else None
