@@ -88,7 +88,7 @@ def most_different(runs: Compared, by: str, n: int) -> tuple[pd.DataFrame, int]:
     the baseline's ir_score_base, label_base, answer_base. `by` is `ir_score` (the largest difference first) or `class`.
     The order of `class`: right against a hallucination, right against lack of information or an incomplete answer, a
     hallucination against these, then the others that differ, each by the difference in IR score. A topic without both
-    verdicts is left out. Of an unanswerable topic class 1 is right, and any other class stands where hallucinations do.
+    verdicts is left out. Class 1 is right for an unanswerable topic, and any other class counts as a hallucination.
     """
     of_base = runs.outcomes["run_id"] == runs.baseline
     columns = ["qid", "query", "run_id", "ir_score", "label", "answer"]

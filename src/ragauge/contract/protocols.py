@@ -322,6 +322,24 @@ class SearchesSeveral(Protocol):
 
 
 @runtime_checkable
+class ReadsTokens(Protocol):
+    """A component whose model reads a text up to a number of tokens."""
+
+    model: str
+
+    def reader(self) -> Any:
+        """The `Reader` (ragauge.retrieval.reading) that counts tokens against this number; None where all is read."""
+
+
+@runtime_checkable
+class EmbedsTexts(Protocol):
+    """A chunker or measure that has the job's embedder embed other texts than chunks and questions."""
+
+    def embedded(self, docs: Sequence[str], evidence: Sequence[str]) -> list[str]:
+        """These texts, of some documents and parts of the evidence."""
+
+
+@runtime_checkable
 class OverRetrievers(Protocol):
     """A retriever over others: in its index folder the index of each lies in a folder of the same name."""
 

@@ -142,7 +142,7 @@ def weights_of(frame: pd.DataFrame) -> np.ndarray:
 
 def compared_by_class(frame: pd.DataFrame, group: str) -> set[Hashable]:
     """The groups whose right answers and hallucinations can be compared: at least half of their answers to judge have a
-    verdict. Of the others most is unknown.
+    verdict.
     """
     rows = asked(with_classes(frame))
     known = rows["label"].notna().groupby(rows[group]).mean()

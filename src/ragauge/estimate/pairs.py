@@ -59,7 +59,7 @@ def compare_pairs(
     `correct` and `hallucination` over all topics that both have. n counts the judged ones, and numbers are NaN where
     they are too few. With several of the judge's prompts the values are means over them, tested by signs. Prompts that
     are a sample widen intervals and raise p (ragauge.estimate.prompts). `correct` and `hallucination` are left out
-    where no row has a label, and NaN for a pair of which one group has verdicts on less than half of its answers
+    where no row has a label. They are NaN for a pair if one of its groups lacks most of its verdicts
     (`compared_by_class`). Columns of the answer measures `answers` are compared as the IR score is, on the topics
     where both have a value; where `llm.sample` left topics out, by `sampled_difference`. p is NaN for a pair without a
     common topic.

@@ -51,8 +51,8 @@ def job_note(choices: Mapping[str, str], dataset: str, n_tokens: int, model: str
         f"Measured: {system}{chunks}, on the questions of {dataset}, with a context of {n_tokens:,} tokens"
         f"{answers}{judged}.",
         "Read `ir_score` first (share of the needed evidence in the context), then `correct_share` and "
-        "`hallucination_share` (shares of the questions; `judge_share_missing` have no verdict; `interval/…` has 95 % "
-        "intervals); "
+        "`hallucination_share` (shares of the questions, beside `judge_share_missing` without a verdict). "
+        "`interval/…` has 95 % intervals, "
         "`per_question.json` under Artifacts has every question, `chart/ir_score_at_n` the score at other budgets.",
     ]
     return "\n\n".join(words)

@@ -25,6 +25,7 @@ from ragauge.experiment.setup.config import READ_BY_PACKAGES
 from ragauge.experiment.stages.checks import check_measures
 from ragauge.experiment.stages.components import make_pipeline
 from ragauge.findings.lacking import Lacking
+from ragauge.findings.unread import UnreadTexts
 from ragauge.llms.chat_use import Unasked
 
 if TYPE_CHECKING:
@@ -75,8 +76,9 @@ def dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
 
     pipeline, predictor = prepared(cfg, folder)
     plan = pipeline.plan_in_words()
-    job, lacking = MeasuredJob(pipeline, cfg, folder, record), Lacking()
-    tell(lacking.show(job, lacking.compute(job, {}).value, {}))
+    job = MeasuredJob(pipeline, cfg, folder, record)
+    for finding in (Lacking(), UnreadTexts()):
+        tell(finding.show(job, finding.compute(job, {}).value, {}))
     later = judged_later(pipeline, folder)
     if not later:
         with suppress(Unasked):  # without its contexts a job's topics are a uniform sample

@@ -61,7 +61,7 @@ class Lacking(JobFinding):
         """A sentence for each thing that is lacking, and each lost part; of a sweep's jobs each once."""
         sweep = job.record["sweep_id"]
         lost = lost_text(job.frame("lost_evidence"))
-        return Shown(lines=_new(lacking_text([value]), sweep), notes=_new(lost, sweep))
+        return Shown(lines=new_lines(lacking_text([value]), sweep), notes=new_lines(lost, sweep))
 
 
 def lacking(pipeline: Any) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def _foreign(components: Any, texts: Sequence[str]) -> list[str]:
     ]
 
 
-def _new(lines: Sequence[str], sweep: str | None) -> list[str]:
+def new_lines(lines: Sequence[str], sweep: str | None) -> list[str]:
     """The lines that no job of the sweep printed in this process; all of them for a single job."""
     printed = set() if sweep is None else _printed(sweep)
     new = [line for line in lines if line not in printed]

@@ -23,11 +23,13 @@ from ragauge.findings.rankings import RankingsFound, Retrieving
 from ragauge.findings.slices import SlicesFound
 from ragauge.findings.spellings import Respelled
 from ragauge.findings.thresholds import Estimates
+from ragauge.findings.unread import UnreadTexts
 
 _OF_JOBS: tuple[type[JobFinding], ...] = (
     # After the scores, before an LLM is asked.
     Skipped,
     Lacking,
+    UnreadTexts,
     ScoreFound,
     Respelled,
     RankingsFound,

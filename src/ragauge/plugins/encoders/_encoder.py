@@ -18,6 +18,7 @@ from ragauge.contract.frames import Batches, in_pieces
 from ragauge.contract.identity import named, runtime
 from ragauge.contract.protocols import Role, Tools
 from ragauge.retrieval.pretrained import first_line, hub_folder, model_digest, quiet, read_json, safe_parts
+from ragauge.retrieval.reading import Reader, reader_of
 from ragauge.store.vectors import VectorCache, vectors_name
 
 Kind = Literal["SparseEncoder", "MultiVectorEncoder"]
@@ -76,6 +77,10 @@ class EncoderRetriever:
     def _scorer(self) -> dict[str, Any]:
         digest = model_digest(self._folder)
         return {"kind": self.kind_of_model, "digest": digest, "device": self.device.partition(":")[0], "version": 1}
+
+    def reader(self) -> Reader | None:
+        """Counts tokens against the model's limit; None for a model without one."""
+        return reader_of(self._folder)
 
     @property
     def _folder(self) -> Path:

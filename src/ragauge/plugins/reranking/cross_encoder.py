@@ -17,6 +17,7 @@ from ragauge.contract.protocols import Tools
 from ragauge.plugins.reranking.pair_model import load_pair_model, pair_model_folder
 from ragauge.retrieval.pretrained import model_digest, settle_backend
 from ragauge.retrieval.ranking import ranked
+from ragauge.retrieval.reading import Reader, reader_of
 from ragauge.retrieval.rerankers import candidates, check_depth
 from ragauge.store.vectors import PAIR_SCORES, VectorCache, vectors_name
 
@@ -90,6 +91,10 @@ class CrossEncoderReranker:
             "max_length": self.max_length,
             "version": self.version,
         }
+
+    def reader(self) -> Reader | None:
+        """Counts tokens against the limit of question and chunk together; None for a model without one."""
+        return reader_of(self._folder, self.max_length)
 
     @property
     def _folder(self) -> Path:

@@ -56,6 +56,11 @@ class Semantic:
                 bar.update(block.stop - block.start)
         return found
 
+    def embedded(self, docs: Sequence[str], evidence: Sequence[str]) -> list[str]:
+        """The sentences of documents and evidence, which are embedded to be compared."""
+        spans = _Spans()
+        return [sentence for text in (*docs, *evidence) for _, _, sentence in spans.of(text)]
+
     def _block(
         self,
         evidence: Sequence[Sequence[str]],

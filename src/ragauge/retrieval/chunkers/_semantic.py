@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -69,6 +69,16 @@ class SemanticChunker:
         if self.max_tokens is not None:
             spans = split_long(texts, spans, tools.tokenizer, self.max_tokens)
         return chunks_frame(docs, spans)
+
+    def embedded(self, docs: Sequence[str], evidence: Sequence[str]) -> list[str]:
+        """The windows of sentences of the documents, which are embedded to be compared."""
+        found = []
+        for text in docs:
+            spans = merge_sentences(sentence_spans(text), self.min_sentence_chars)
+            for at in range(len(spans)) if len(spans) > max(2, self.window_each_side + 1) else ():
+                last = min(at + self.window_each_side, len(spans) - 1)
+                found.append(text[spans[max(at - self.window_each_side, 0)][0] : spans[last][1]])
+        return found
 
     def _breaks(
         self, texts: list[str], rows: np.ndarray, starts: np.ndarray, ends: np.ndarray, tools: Tools

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ragauge.contract.checks import require_count, require_text
+from ragauge.contract.checks import require_choice, require_count, require_text
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.identity import named, runtime
+from ragauge.contract.identity import later, named, runtime
 from ragauge.contract.protocols import Role
 from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.pretrained import (
@@ -25,6 +25,7 @@ from ragauge.retrieval.pretrained import (
     safe_parts,
     settle_backend,
 )
+from ragauge.retrieval.reading import Reader, reader_of
 from ragauge.store import Store
 from ragauge.texts.model_files import model_path
 
@@ -92,7 +93,9 @@ class SentenceTransformerEmbedder:
     results to the last bit, so it is part of the identity. So is `device`: cpu, or another one that torch knows, such
     as cuda. auto becomes onnx where its packages are installed and the device is the CPU, else torch. `query_prefix`
     and `passage_prefix` stand before texts that are searched with and that are to be found, as E5 and BGE want them.
-    `folder`: where the files of `model` lie, where that is no path; found by ragauge.
+    `long`: a text with more tokens than the model reads is `cut` there, or has the `mean` vector of windows over all of
+    it, weighted by their tokens. `folder`: where the files of `model` lie, where that is no path; found by
+    ragauge.
     """
 
     component: ClassVar[str] = "sentence_transformers"
@@ -103,6 +106,7 @@ class SentenceTransformerEmbedder:
     device: str = "cpu"
     query_prefix: str = ""
     passage_prefix: str = ""
+    long: str = later("cut")
     batch_size: int | None = runtime(None)
     threads: int | None = runtime(None)
     folder: str | None = runtime(None)
@@ -112,6 +116,7 @@ class SentenceTransformerEmbedder:
         for key in ("batch_size", "threads"):
             require_count(f"embedder.{key}", getattr(self, key), null="")
         require_text("embedder.device", self.device, "devices of torch: cpu, cuda, cuda:1, mps")
+        require_choice("embedder.long", self.long, ("cut", "mean"))
         object.__setattr__(self, "backend", settle_backend(self.backend, self.device))
 
     @property
@@ -133,7 +138,12 @@ class SentenceTransformerEmbedder:
             "device": self.device.partition(":")[0],
             "query_prefix": self.query_prefix,
             "passage_prefix": self.passage_prefix,
+            **({} if self.long == "cut" else {"long": self.long}),
         }
+
+    def reader(self) -> Reader | None:
+        """Counts tokens against the model's limit; None for a model without one, and where windows read all."""
+        return reader_of(self._folder) if self.long == "cut" else None
 
     def embed(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> np.ndarray:
         """float32 [len(texts), dimensions], rows of length 1 in the order of `texts`.
@@ -143,11 +153,26 @@ class SentenceTransformerEmbedder:
         """
         distinct = list(dict.fromkeys(texts))
         prefix = self.query_prefix if role == "query" else self.passage_prefix
-        vectors = self._encode([prefix + text for text in distinct], scratch)
+        vectors = self._whole(distinct, prefix, scratch)
         if len(distinct) == len(texts):
             return vectors
         row = {text: i for i, text in enumerate(distinct)}
         return vectors[[row[text] for text in texts]]
+
+    def _whole(self, texts: list[str], prefix: str, scratch: Path | None) -> np.ndarray:
+        """The vectors of whole texts, as far as `long` has them read."""
+        reader = reader_of(self._folder) if self.long == "mean" else None
+        if reader is None:
+            return self._encode([prefix + text for text in texts], scratch)
+        windows = reader.windows(texts, prefix)
+        flat = [(text, tokens) for of_text in windows for text, tokens in of_text]
+        vectors = self._encode([prefix + text for text, _ in flat], scratch)
+        if len(flat) == len(texts):
+            return vectors
+        weight = np.array([max(tokens, 1) for _, tokens in flat], dtype=np.float64)[:, None]
+        first = np.cumsum([0, *map(len, windows)])[:-1]
+        mean = np.add.reduceat(vectors * weight, first, axis=0)
+        return (mean / np.linalg.norm(mean, axis=1, keepdims=True)).astype(np.float32)
 
     def _encode(self, texts: Sequence[str], scratch: Path | None) -> np.ndarray:
         """The model's own vectors, at unit length."""

@@ -1,0 +1,166 @@
+"""Texts that are longer than the job's models read: what is behind the limit is neither searched nor compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ragauge.contract.finding import Found, Founds, JobFinding, Shown
+from ragauge.contract.frames import Batches, count_rows, in_pieces
+from ragauge.contract.jobs import Job
+from ragauge.contract.offers import PartOffers, offered
+from ragauge.contract.protocols import EmbedsTexts, OverRetrievers, ReadsTokens
+from ragauge.contract.visible import visible
+from ragauge.findings.lacking import new_lines
+from ragauge.retrieval.reading import Reader, Reading
+
+_MOST = 20_000  # texts whose tokens are counted; of more, as many that are spread evenly
+_GROUPS = ("embedder", "retriever", "reranker", "chunker", "measure")
+
+
+@dataclass(frozen=True)
+class Unread:
+    """The tokens of some texts (named by `what`) that the model of a config group does not read."""
+
+    group: str
+    model: str
+    what: str
+    limit: int
+    reading: Reading
+    counted: int  # texts whose tokens were counted
+
+    @property
+    def sentence(self) -> str:
+        """How many of the texts are longer, what of their tokens is lost, and what helps."""
+        of = self.reading
+        sampled = "" if self.counted == of.texts else f" (counted on {self.counted:,})"
+        return (
+            f"{self.group}.model={visible(self.model)} reads {self.limit} tokens of a text: {of.longer:,} of "
+            f"{of.texts:,} {self.what} are longer{sampled}, and {of.unread:.1%} of the tokens are not read; "
+            f"{self._remedy}"
+        )
+
+    @property
+    def _remedy(self) -> str:
+        if self.group == "embedder":
+            return "embedder.long=mean reads them in windows, smaller chunks (chunker=tokens) as they are"
+        if self.group in ("retriever", "reranker"):
+            return "choose smaller chunks (chunker=tokens), or a model that reads more"
+        return "choose an embedder that reads more, or embedder.long=mean"
+
+
+class UnreadTexts(JobFinding):
+    """How much of the texts is behind the limits of the models that read them."""
+
+    name = "unread"
+    after = "scores"
+    metrics = (f"unread_{{{','.join(_GROUPS)}}}_{{texts,share}}",)
+
+    def compute(self, job: Job, found: Founds) -> Found:
+        """An `Unread` for each model with a text that it does not read whole."""
+        value = unread(job.pipeline)
+        metrics: dict[str, float] = {}
+        for one in value:
+            metrics |= {
+                f"unread_{one.group}_texts": one.reading.longer,
+                f"unread_{one.group}_share": one.reading.unread,
+            }
+        return Found(value, metrics=metrics)
+
+    def show(self, job: Job, value: list[Unread], found: Founds) -> Shown:
+        """A warning each; of a sweep's jobs each once."""
+        return Shown(notes=new_lines([one.sentence for one in value], job.record["sweep_id"]))
+
+
+def unread(pipeline: Any) -> list[Unread]:
+    """An `Unread` for every model that does not read all of its texts.
+
+    The embedder and the models of retriever and reranker read chunks. The embedder also reads the texts that chunker
+    and measure compare.
+    """
+    components = pipeline.components
+    retriever = components.retriever
+    arms = [retriever, *(retriever.retrievers.values() if isinstance(retriever, OverRetrievers) else ())]
+    searched: list[tuple[str, Any]] = [("retriever", arm) for arm in arms]
+    if any("embedder" in getattr(arm, "index_uses", ()) for arm in arms):
+        searched.append(("embedder", components.embedder))
+    found = [_of_chunks(group, part, pipeline) for group, part in searched if isinstance(part, ReadsTokens)]
+    if isinstance(components.reranker, ReadsTokens):
+        found.append(_of_chunks("reranker", components.reranker, pipeline, with_question=True))
+    if isinstance(components.embedder, ReadsTokens):
+        for group in ("chunker", "measure"):
+            part = getattr(components, group)
+            if isinstance(part, EmbedsTexts) and "embedder" in offered(part, PartOffers).uses:
+                found.append(_of_own_texts(group, part, pipeline))
+    return [one for one in found if one is not None and one.reading.longer]
+
+
+def _of_chunks(group: str, part: Any, pipeline: Any, with_question: bool = False) -> Unread | None:
+    """The `Unread` of the chunks; `with_question` adds a question of median length to each."""
+    reader = part.reader()
+    if reader is None:
+        return None
+    beside = 0
+    if with_question:
+        beside = int(np.median(reader.lengths(pipeline.frame("topics")["query"].tolist())))
+    rows = pipeline.rows("chunks")
+    reading = _counted(reader, _Texts(pipeline.entry_of("chunks").digest, rows), beside)
+    what = "chunks with their question" if with_question else "chunks"
+    total = count_rows(rows)
+    longer = round(reading.longer * total / max(reading.texts, 1))
+    whole = Reading(longer, total, reading.unread)
+    return Unread(group, str(part.model), what, reader.limit, whole, reading.texts)
+
+
+def _of_own_texts(group: str, part: EmbedsTexts, pipeline: Any) -> Unread | None:
+    embedder = pipeline.components.embedder
+    reader = embedder.reader()
+    if reader is None:
+        return None
+    docs = _spread(pipeline.rows("docs"), "text", 1_000)
+    texts = _evenly(part.embedded(docs, pipeline.frame("evidence")["text"].dropna().tolist()))
+    reading = reader.reading(texts)
+    return Unread(group, str(embedder.model), f"texts that the {group} compares", reader.limit, reading, reading.texts)
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """The texts of rows; equal where what they are made from is."""
+
+    digest: str
+    rows: pd.DataFrame | Batches
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Texts) and self.digest == other.digest
+
+
+@lru_cache(maxsize=16)
+def _counted(reader: Reader, texts: _Texts, beside: int) -> Reading:
+    """`Reader.reading`, once in a process: the jobs of a sweep share chunks and models."""
+    return reader.reading(_spread(texts.rows, "text", _MOST), beside)
+
+
+def _spread(rows: pd.DataFrame | Batches, column: str, most: int) -> list[str]:
+    """The texts of the rows, or of `most` of them that are spread evenly."""
+    total = count_rows(rows)
+    wanted = np.linspace(0, total - 1, min(total, most)).astype(np.int64)
+    found: list[str] = []
+    start = 0
+    for some in in_pieces(rows, 50_000):
+        here = wanted[(wanted >= start) & (wanted < start + len(some))] - start
+        found += some[column].iloc[here].fillna("").astype(str).tolist()
+        start += len(some)
+    return found
+
+
+def _evenly(texts: Sequence[str]) -> list[str]:
+    at = np.linspace(0, len(texts) - 1, min(len(texts), _MOST)).astype(np.int64)
+    return [texts[i] for i in at]

@@ -1,0 +1,85 @@
+"""What the models of a job leave unread is said with its share, and each line once in a sweep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from ragauge.findings.lacking import _printed
+from ragauge.findings.unread import UnreadTexts, unread
+from ragauge.retrieval.chunkers import SemanticChunker
+from ragauge.retrieval.reading import Reader
+from ragauge.texts.model_files import model_path
+
+MINILM = Path(str(model_path("all-MiniLM-L6-v2")))
+CHUNKS = pd.DataFrame({"docno": list("abcd"), "text": [" ".join(["river"] * n) for n in (18, 48, 98, 248)]})
+
+
+@dataclass
+class Model:
+    """A model of so many tokens."""
+
+    limit: int | None
+    index_uses: frozenset[str] = frozenset()
+    model: str = "tiny"
+
+    def reader(self) -> Reader | None:
+        return None if self.limit is None else Reader(MINILM, self.limit)
+
+
+def pipeline(digest: str, **components: Any) -> Any:
+    frames = {
+        "chunks": CHUNKS,
+        "docs": pd.DataFrame({"docno": ["d"], "text": [" ".join(["A long river runs slowly to the sea today."] * 30)]}),
+        "topics": pd.DataFrame({"qid": ["1"], "query": ["which long river"]}),
+        "evidence": pd.DataFrame({"text": ["A river."]}),
+    }
+    parts = dict.fromkeys(("retriever", "embedder", "reranker", "chunker", "measure")) | components
+    return SimpleNamespace(
+        components=SimpleNamespace(**parts), frame=frames.__getitem__, rows=frames.__getitem__,
+        entry_of=lambda name: SimpleNamespace(digest=digest),
+    )  # fmt: skip
+
+
+def test_chunks_that_the_embedder_cuts_are_counted_with_the_share_of_their_tokens() -> None:
+    dense, words = Model(None, frozenset({"embedder"})), SimpleNamespace(index_uses=frozenset())
+    (found,) = unread(pipeline("a", retriever=dense, embedder=Model(64)))
+    # 20, 50, 100 and 250 tokens with the two marks: 36 and 186 are behind the limit.
+    assert (found.group, found.reading.longer, found.reading.texts) == ("embedder", 2, 4)
+    assert found.reading.unread == pytest.approx(222 / 420)
+    assert found.sentence == (
+        "embedder.model=tiny reads 64 tokens of a text: 2 of 4 chunks are longer, and 52.9% of the tokens are not "
+        "read; "
+        "embedder.long=mean reads them in windows, smaller chunks (chunker=tokens) as they are"
+    )
+    assert unread(pipeline("b", retriever=dense, embedder=Model(250))) == []
+    assert unread(pipeline("c", retriever=dense, embedder=Model(None))) == []
+    assert unread(pipeline("d", retriever=words, embedder=Model(64))) == []
+
+
+def test_a_reranker_reads_the_question_too_and_a_chunker_its_windows() -> None:
+    (found,) = unread(pipeline("e", retriever=None, reranker=Model(100)))
+    assert (found.group, found.reading.longer) == ("reranker", 2)  # 98 words, 3 of the question, and marks
+    (of_retriever,) = unread(pipeline("f", retriever=Model(200)))
+    assert (of_retriever.group, of_retriever.reading.longer) == ("retriever", 1)
+    (of_chunker,) = unread(pipeline("g", chunker=SemanticChunker(), embedder=Model(24)))
+    # Windows of three sentences of ten tokens, of two at both ends.
+    assert of_chunker.what == "texts that the chunker compares"
+    assert (of_chunker.reading.longer, of_chunker.reading.texts) == (28, 30)
+
+
+def test_each_line_is_said_once_in_a_sweep_and_its_numbers_are_metrics() -> None:
+    job: Any = SimpleNamespace(
+        pipeline=pipeline("h", retriever=Model(200)), record={"sweep_id": "test_each_line_is_said_once"}
+    )
+    finding = UnreadTexts()
+    found = finding.compute(job, {})
+    assert found.metrics == {"unread_retriever_texts": 1, "unread_retriever_share": pytest.approx(50 / 420)}
+    assert len(finding.show(job, found.value, {}).notes) == 1
+    assert finding.show(job, found.value, {}).notes == []
+    _printed.cache_clear()

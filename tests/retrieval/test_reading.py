@@ -1,0 +1,88 @@
+"""What a model reads of a text: tokens against its limit, and windows over what is longer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import identity
+from ragauge.retrieval.embedders import SentenceTransformerEmbedder
+from ragauge.retrieval.reading import Reader, reader_of
+from ragauge.texts.model_files import model_path
+
+MINILM = Path(str(model_path("all-MiniLM-L6-v2")))
+
+
+def words(n: int, last: str = "") -> str:
+    return " ".join([*["river"] * (n - bool(last)), *([last] if last else [])])
+
+
+def test_tokens_are_counted_with_the_model_s_marks_against_its_own_limit() -> None:
+    reader = reader_of(MINILM)
+    assert reader == Reader(MINILM, 256)
+    # [CLS] and [SEP] leave 254 words of one token each.
+    assert reader.lengths(["river", words(254), "", "\ud800"]).tolist() == [3, 256, 2, 3]
+    found = reader.reading([words(254), words(255), words(354)])
+    assert (found.longer, found.texts) == (2, 3)
+    assert found.unread == pytest.approx(101 / (256 + 257 + 356))
+    assert reader.reading([words(200)], beside=100).unread == pytest.approx(46 / 302)
+    assert reader_of(MINILM, 100) == Reader(MINILM, 100)
+
+
+@pytest.mark.parametrize(
+    ("files", "limit"),
+    [
+        ({"config.json": {"max_position_embeddings": 512}}, 512),
+        ({"config.json": {"max_position_embeddings": 512}, "tokenizer_config.json": {"model_max_length": 128}}, 128),
+        ({"tokenizer_config.json": {"model_max_length": 10**30}}, None),
+        ({"config.json": {"max_position_embeddings": 512}, "sentence_bert_config.json": {"max_seq_length": 64}}, 64),
+        ({"config.json": {"max_position_embeddings": 512}, "sentence_any_config.json": {"document_length": 180}}, 180),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_the_limit_is_what_sentence_transformers_hands_over(
+    files: dict[str, object], limit: int | None, tmp_path: Path
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    found = reader_of(tmp_path)
+    assert (found and found.limit) == limit
+
+
+def test_windows_hold_the_whole_text_end_between_words_and_fit_behind_the_prefix() -> None:
+    reader = Reader(MINILM, 100)
+    rng = np.random.default_rng(0)
+    vocabulary = ["river", "unbelievably", "Ljubljana", "x-ray,", "l'été", "日本"]
+    texts = [" ".join(rng.choice(vocabulary, n)) for n in (0, 5, 60, 333)] + ["a" * 700]
+    windows = reader.windows(texts, "passage: ")
+    for text, of_text in zip(texts, windows, strict=True):
+        assert "".join(window for window, _ in of_text) == text
+        assert max(reader.lengths([f"passage: {window}" for window, _ in of_text])) <= 100
+        if " " in text:
+            assert all(window.endswith(" ") for window, _ in of_text[:-1])
+    assert [len(of_text) for of_text in windows[:2]] == [1, 1]
+    assert len(windows[3]) > 3
+    with pytest.raises(ConfigError, match="the model reads 20 tokens, too few to cut texts for"):
+        Reader(MINILM, 20).windows(texts)
+
+
+def test_a_mean_over_windows_tells_texts_apart_that_differ_behind_the_limit() -> None:
+    texts = [words(300, "bicycle"), words(300, "theology"), "A river."]
+    cut, mean = (SentenceTransformerEmbedder(backend="torch", long=long) for long in ("cut", "mean"))  # type: ignore
+    same, other = cut.embed(texts), mean.embed(texts)
+    assert same[0] @ same[1] == pytest.approx(1, abs=1e-6)
+    assert other[0] @ other[1] < 0.999
+    assert other[2] == pytest.approx(same[2], abs=1e-6)
+    windows = Reader(MINILM, 256).windows(texts[:1])[0]
+    by_hand = sum(tokens * cut.embed([window])[0] for window, tokens in windows)
+    assert other[0] == pytest.approx(by_hand / np.linalg.norm(by_hand), abs=1e-5)
+    assert np.linalg.norm(other, axis=1) == pytest.approx(np.ones(3), abs=1e-5)
+    assert "long" not in identity(cut)
+    assert identity(mean)["long"] == "mean"
+    assert mean.reader() is None
+    with pytest.raises(ConfigError, match=r"embedder.long='max'|embedder.long=max"):
+        SentenceTransformerEmbedder(long="max")
