@@ -49,6 +49,7 @@ from ragauge.experiment.stages.measuring import (
 from ragauge.experiment.stages.plan import Plan, Step
 from ragauge.experiment.stages.retrieval import (
     Bring,
+    BringAlone,
     FoundByQuestion,
     LeaveOutOwn,
     Recall,
@@ -169,7 +170,8 @@ def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:
 def question_stages(stages: Sequence[Stage]) -> list[Stage]:
     """The stages of a job that work on a question until it is answered, in order.
 
-    Left out are stages that run once for the documents, measures and judges, and what the evaluation leaves out.
+    Left out are stages that run once for the documents, measures and judges, and what the evaluation alone does with a
+    system's hits.
     """
     plan = Plan(stages)
     of_question: set[Step] = set()
@@ -178,4 +180,8 @@ def question_stages(stages: Sequence[Stage]) -> list[Stage]:
         if any(read.name == "topics" for read in step.stage.reads) or not of_question.isdisjoint(sources):
             of_question.add(step)
     wanted = [step.stage for step in plan.towards(plan.makers(Read("answers"))) if step in of_question]
-    return [stage for stage in wanted if not isinstance(stage, LeaveOutOwn)]
+    return [
+        BringAlone(stage.components, stage.budget) if isinstance(stage, Bring) else stage
+        for stage in wanted
+        if not isinstance(stage, LeaveOutOwn)
+    ]

@@ -104,8 +104,8 @@ class Bring(Stage):
             run, texts, without, again = some.run, some.texts, some.qids, some.again
         if "failed" in run and run["failed"].any():
             without, again = [*without, *run.loc[run["failed"], "qid"].unique()], True
-        run, texts = recognised(run, texts, chunks, reads.rows("docs"))
-        unnamed = [qid for qid in of_no_document(run, chunks, texts) if qid not in without]
+        run, texts, unnamed = self._recognised(run, texts, reads)
+        unnamed = [qid for qid in unnamed if qid not in without]
         why = [*((qid, NO_CONTEXT) for qid in without), *((qid, NO_DOCUMENT) for qid in unnamed)]
         found = {
             "run": frames.check("run", run, who),
@@ -115,6 +115,24 @@ class Bring(Stage):
         if again:
             raise Incomplete(found, len(without), len(topics))
         return found
+
+    def _recognised(
+        self, run: pd.DataFrame, texts: pd.DataFrame, reads: Reads
+    ) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
+        """The run and the texts with the docnos of the corpus, and the topics whose documents are not known."""
+        run, texts = recognised(run, texts, reads["chunks"], reads.rows("docs"))
+        return run, texts, of_no_document(run, reads["chunks"], texts)
+
+
+class BringAlone(Bring):
+    """What `Bring` takes a system's time for: its texts as they come."""
+
+    reads = (Read("chunks"), TURNS)
+
+    def _recognised(
+        self, run: pd.DataFrame, texts: pd.DataFrame, reads: Reads
+    ) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
+        return run, texts, []
 
 
 class LeaveOutOwn(Stage):
