@@ -108,6 +108,9 @@ def test_a_file_without_any_contexts_is_no_llm_alone(tmp_path: Path) -> None:
     path = written(tmp_path, {"qid": "q1", "ctxs": ["x"]}, {"qid": "q2", "ctxs": ["y"]})
     with pytest.raises(DataError, match=r"no row has contexts or docnos; its keys are .*contexts: \[\]"):
         brought(path)
+    assert contexts(path, on_missing="missing") == ["", ""]
+    with pytest.raises(TopicsFailed, match="2 topics failed"):
+        RecordedRetrieval(path=path, on_missing="missing").bring(TOPICS, CHUNKS, None)  # type: ignore[arg-type]
 
 
 def test_missing_repeated_and_unknown_qids_are_counted_in_one_line(

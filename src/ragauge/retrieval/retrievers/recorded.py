@@ -115,9 +115,12 @@ class RecordedRetrieval:
         found = [(row, _retrieved(row)) for row in rows]
         if all(retrieved is None for _, retrieved in found):
             if not _others_retrieve(file, self.system):
+                if self.on_missing == "missing":
+                    return {}
                 keys = ", ".join([*rows[0].values, *rows[0].extra]) if rows else "none"
                 have = f"its keys are {keys} (an LLM alone has contexts: [])"
-                raise DataError(f"{file}: no row has contexts or docnos; {have}")
+                alone = "retriever.on_missing=missing measures the answers alone"
+                raise DataError(f"{file}: no row has contexts or docnos; {have}; {alone}")
             found = [(row, _Contexts("", [])) for row in rows]  # an LLM alone
         told = [(row.qid, retrieved) for row, retrieved in found if retrieved is not None]
         return recordings.by_topic(file, told, qids, "contexts", self.on_missing)
