@@ -182,7 +182,7 @@ def test_an_app_answers_what_has_no_answer_and_its_errors_are_those_of_rows(
         {"error": f"ValueError: no such page (test_given.py, line {app.__code__.co_firstlineno + 2}, in app)"},
         {"error": f"TimeoutError (test_given.py, line {app.__code__.co_firstlineno + 4}, in app)"},
     ]
-    assert "the app failed for 5 of 13 rows; the first: the app returned a list of str" in caplog.text
+    assert "the app failed for 6 of 13 rows; the first: the app returned no answer" in caplog.text
     assert given.sample_file([ROW], app, tmp_path)[0].read_text("utf-8") == json.dumps(ROW) + "\n"
     assert "every sample has an answer already" in caplog.text
 

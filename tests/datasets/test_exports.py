@@ -28,7 +28,8 @@ LANGFUSE_CSV = (
     'a1,"{""question"": ""Capital of France?""}","{""answer"": ""Paris"", ""contexts"": [""' + PASSAGE + '""]}",Paris\n'
 )
 LANGSMITH = {
-    "inputs": {"question": "Capital of France?"}, "outputs": {"output": "Paris"}, "reference_outputs": {"answer": "Paris"},
+    "inputs": {"question": "Capital of France?"}, "outputs": {"output": "Paris"},
+    "reference_outputs": {"answer": "Paris"},
 }  # fmt: skip
 BRAINTRUST = {"input": "Capital of France?", "output": "Paris", "expected": "Paris", "metadata": {"lang": "en"}}
 AUTORAG = {
@@ -96,7 +97,7 @@ def test_results_of_promptfoo_are_rows_of_a_system_for_each_provider(tmp_path: P
     assert (rows[0].number("cost_usd"), rows[0].extra) == (0.001, {"lang": "en"})
     (failed,) = read_rows(file, "openai:b", "recorded.system")
     assert (failed.text("answer"), failed.text("error")) == (None, "timed out")
-    with pytest.raises(DataError, match="it holds several systems, choose one: recorded.system=openai:a, openai:b"):
+    with pytest.raises(DataError, match=r"it holds several systems, choose one: recorded.system=openai:a, openai:b"):
         read_rows(file, None, "recorded.system")
     assert len(SamplesDataset(path=file).load().topics) == 2
 
@@ -111,5 +112,5 @@ def test_a_result_of_promptfoo_without_a_question_is_named_for_what_it_is(tmp_pa
 
 def test_systems_of_a_row_are_objects_with_answers_or_contexts_alone(tmp_path: Path) -> None:
     row = {"question": "?", "hyde": {"answer": "a"}, "plain": {"contexts": []}, "scores": {"f1": 1}, "metadata": {}}
-    with pytest.raises(DataError, match="choose one: s=hyde, plain$"):
+    with pytest.raises(DataError, match=r"choose one: s=hyde, plain$"):
         read_rows(written(tmp_path, [row]), None, "s")

@@ -62,6 +62,8 @@ def ask_app(app: Callable[[str], Any], rows: list[dict[str, Any]]) -> str | None
                         raise DataError(f"sample {place + 1}: {what}; {_ALLOWED}") from None
                     failed.append(what)
                     rows[place] = {**row, "error": what}
+                else:
+                    failed += [str(rows[place]["error"])] if _first(rows[place], NAMES["answer"]) is None else []
             bar.update()
     if not failed:
         return None
