@@ -1,10 +1,14 @@
-"""What ends before its work is done: told by SIGTERM, killed, or left alone by the process it works for."""
+"""What ends before its work is done: told by SIGTERM or SIGHUP, killed, or left alone by the process it works for."""
 
 from __future__ import annotations
 
 import itertools
+import os
+import pty
 import signal
+import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -128,22 +132,64 @@ def test_a_job_that_sigterm_ended_says_so_in_its_record(tmp_path: Path) -> None:
     assert (record["error"], record["exit_code"]) == ("terminated by SIGTERM", 143)
 
 
-def test_sigterm_is_raised_once_and_only_in_the_block() -> None:
-    before = signal.getsignal(signal.SIGTERM)
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["one job", "sweep", "parallel sweep"])
+def test_a_terminal_that_is_closed_ends_runs_as_killed(tmp_path: Path, launcher: str) -> None:
+    how = {"one job": [], "sweep": ["-m"], "parallel sweep": ["-m", *JOBLIB]}[launcher]
+    if launcher == "parallel sweep":
+        pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    how += ["retriever=bm25,none" if "-m" in how else "retriever=bm25"]
+    with HeldServer(at_once=10) as server:
+        arguments = [*how, *chat(server), "dataset=sample"]
+        shell, terminal = pty.fork()
+        if not shell:
+            os.chdir(tmp_path)
+            command = [sys.executable, "-m", "ragauge", *arguments]
+            os.execvpe(command[0], command, clean_environment(RAGAUGE_API_KEY="unused"))
+        os.set_blocking(terminal, False)
+
+        def in_flight() -> bool:
+            with suppress(BlockingIOError, OSError):
+                os.read(terminal, 65536)
+            return server.asked >= 11
+
+        until(in_flight, "calls in flight")
+        os.close(terminal)  # as sshd does when its connection ends
+        _, status = os.waitpid(shell, 0)
+        assert os.waitstatus_to_exitcode(status) == 129
+        server.go.set()
+    _, jobs = mlflow_runs(tmp_path, "job")
+    assert {job.info.status for job in jobs} == {"KILLED"}
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_is_raised_once_and_only_in_the_block(number: signal.Signals, code: int) -> None:
+    before = signal.getsignal(number)
     survived = []
 
     def closes_its_run() -> None:
         with interruption.terminable(), interruption.terminable():
             try:
-                signal.raise_signal(signal.SIGTERM)
+                signal.raise_signal(number)
             finally:
                 signal.raise_signal(signal.SIGTERM)  # a second one while runs are closed
                 survived.append(True)
 
-    with pytest.raises(interruption.Terminated):
+    with pytest.raises(interruption.Terminated) as ended:
         closes_its_run()
     assert survived == [True]
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert interruption.exit_code(ended.value) == code
+    assert interruption.reason(ended.value) == f"terminated by {number.name}"
+    assert signal.getsignal(number) is before
+
+
+def test_a_hangup_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup has it
+    try:
+        with interruption.terminable():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_process_that_is_no_worker_has_no_parent_to_lose() -> None:

@@ -1,7 +1,7 @@
 """From a composed config to an exit code: one job, and the errors a user sees.
 
 Exit codes: 0 done, 1 a job failed for an unforeseen reason, 2 config or data error, 3 a quality gate not met, 4 too
-much missing, 130 interrupted, 143 ended by SIGTERM.
+much missing, 130 interrupted, 143 ended by SIGTERM, 129 by SIGHUP.
 """
 
 from __future__ import annotations

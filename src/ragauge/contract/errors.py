@@ -57,6 +57,12 @@ class WaitingError(RagaugeError):
     exit_code = 5
 
 
+class HeldError(RagaugeError):
+    """A ledger that another process holds: nothing is lost, and the same command goes on when that process is done."""
+
+    exit_code = 4
+
+
 class TrackingError(RagaugeError):
     """MLflow stopped answering while a run was open; what was computed is in the store."""
 

@@ -1,7 +1,8 @@
-"""How a process ends before its work is done: by Ctrl-C, by SIGTERM, or because its parent process is gone.
+"""How a process ends before its work is done: by Ctrl-C, by SIGTERM or SIGHUP, or because its parent process is gone.
 
-SIGTERM is an exception in the main thread, as Ctrl-C is, so that MLflow runs are closed on the way out. A worker of a
-parallel sweep ends when the process that started it is gone: its results would not be used.
+SIGTERM and SIGHUP, which a terminal or an ssh session sends when it is closed, are an exception in the main thread, as
+Ctrl-C is, so that MLflow runs are closed on the way out. A worker of a parallel sweep ends when the process that
+started it is gone: its results would not be used.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import select
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -51,61 +53,86 @@ def refuse_lost() -> None:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM. A KeyboardInterrupt, so that whatever ends in order on Ctrl-C does so on SIGTERM, too."""
+    """SIGTERM or SIGHUP. A KeyboardInterrupt, so that whatever ends in order on Ctrl-C does so on them, too."""
 
 
-CODES = (130, 143)  # exit codes of a command that was interrupted: by Ctrl-C, by SIGTERM
+_INTERRUPTED = 130
+# Exit codes by the signal that ends a process; Windows has no SIGHUP.
+_SIGNALS = {number: 128 + number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None))}
+CODES = (_INTERRUPTED, *_SIGNALS.values())  # exit codes of a command that was interrupted
+_OUTPUT = (1, 2)  # file descriptors
+_CLOSES = 200  # milliseconds that the reader of a pipe has for ending by the same SIGHUP
 
-_told = False  # whether SIGTERM has come since `terminable` began
+_ended_by: int | None = None  # the signal that has come since `terminable` began
 
 
-def _by_sigterm(error: KeyboardInterrupt) -> bool:
-    """Whether SIGTERM is the cause; libraries such as Ray raise a KeyboardInterrupt of their own instead."""
-    return isinstance(error, Terminated) or _told
+def _signal_of(error: KeyboardInterrupt) -> int | None:
+    """The signal that is the cause, None for Ctrl-C; libraries such as Ray raise a KeyboardInterrupt of their own."""
+    return _ended_by or (signal.SIGTERM if isinstance(error, Terminated) else None)
 
 
 def exit_code(error: KeyboardInterrupt) -> int:
-    """The exit code of a command that was interrupted: 143 by SIGTERM, 130 by Ctrl-C."""
-    return CODES[_by_sigterm(error)]
+    """The exit code of a command that was interrupted: 143 by SIGTERM, 129 by SIGHUP, 130 by Ctrl-C."""
+    return _SIGNALS.get(_signal_of(error) or 0, _INTERRUPTED)
 
 
 def reason(error: KeyboardInterrupt) -> str:
-    """The cause that interrupted a command, in a word or two."""
-    return "terminated by SIGTERM" if _by_sigterm(error) else "interrupted"
+    """The cause that interrupted a command, in a few words."""
+    number = _signal_of(error)
+    return "interrupted" if number is None else f"terminated by {signal.Signals(number).name}"
 
 
 def tell(error: KeyboardInterrupt) -> int:
     """Prints what happened and how to go on, in a line; returns the exit code."""
-    print(f"{reason(error)}; what is finished is kept, and the same command goes on from there", file=sys.stderr)
+    with suppress(OSError):  # the terminal may be gone
+        print(f"{reason(error)}; what is finished is kept, and the same command goes on from there", file=sys.stderr)
     return exit_code(error)
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """While the block lasts, SIGTERM raises Terminated in the main thread; a second SIGTERM does nothing.
+    """While the block lasts, SIGTERM and SIGHUP raise Terminated in the main thread; a second one does nothing.
 
-    Outside of the main thread, and where SIGTERM is ignored or has another handler, nothing is changed.
+    Outside of the main thread nothing is changed, and neither is a signal that is ignored (`nohup`) or has another
+    handler.
     """
     mine = threading.current_thread() is threading.main_thread()
-    if not mine or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    ours = [number for number in _SIGNALS if mine and signal.getsignal(number) is signal.SIG_DFL]
+    if not ours:
         yield
         return
-    global _told
-    _told = False
+    global _ended_by
+    _ended_by = None
 
-    def end(*_: Any) -> None:
+    def end(number: int, _: Any) -> None:
         # `timeout` and some schedulers signal the process and its group: the second must not cut short
         # the closing of runs that the first began.
-        global _told
-        if not _told:
-            _told = True
+        global _ended_by
+        if _ended_by is None:
+            _ended_by = number
+            if number != signal.SIGTERM:
+                _drop_closed_output()
             raise Terminated
 
-    signal.signal(signal.SIGTERM, end)
+    for number in ours:
+        signal.signal(number, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _drop_closed_output() -> None:
+    """Sends output to nowhere where its terminal is closed: to write there would fail while runs are closed."""
+    for descriptor in _OUTPUT:
+        closed = select.poll()
+        closed.register(descriptor, 0)  # errors alone
+        with suppress(OSError):
+            if closed.poll(_CLOSES):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, descriptor)
+                os.close(nowhere)
 
 
 @contextmanager
