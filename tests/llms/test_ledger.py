@@ -1,16 +1,21 @@
 import hashlib
 import logging
+import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from sqlalchemy import event
 
-from ragauge.contract.errors import ConfigError, DataError, RagaugeError
-from ragauge.llms import databases
+from ragauge.contract.errors import ConfigError, DataError, HeldError, RagaugeError
+from ragauge.llms import databases, postgres
 from ragauge.llms.databases import salvage
 from ragauge.llms.ledger import Call, Ledger, open_ledger
 
@@ -471,3 +476,114 @@ def test_a_call_that_does_not_fit_on_the_disk_is_found_and_written_later(tmp_pat
     assert other.spent("b") == (last + 1) * 0.25
     ledger.close()
     other.close()
+
+
+# --- held by another process --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A held ledger is waited for a moment."""
+    monkeypatch.setattr(databases, "HELD_SECONDS", 0.2)
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("mode", ["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])
+def test_a_ledger_that_another_process_holds_says_so_when_it_is_opened(tmp_path: Path, mode: str) -> None:
+    Ledger(tmp_path / "l.db").close()
+    with closing(sqlite3.connect(tmp_path / "l.db", isolation_level=None)) as other:
+        other.execute(mode)
+        with pytest.raises(
+            HeldError, match=r"another process holds .*l\.db, .* nothing is lost, and the same comm"
+        ) as held:
+            Ledger(tmp_path / "l.db")
+    assert held.value.exit_code == 4
+    with FileLock(tmp_path / "l.db.lock"), pytest.raises(HeldError):
+        Ledger(tmp_path / "l.db")
+    Ledger(tmp_path / "l.db").close()
+
+
+@pytest.mark.usefixtures("soon")
+def test_what_was_paid_while_a_ledger_was_held_is_in_it_when_it_is_opened_again(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+    ledger.add(call(0))
+    with closing(sqlite3.connect(tmp_path / "l.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for number in (1, 2):
+            with pytest.raises(
+                HeldError, match=rf"another process holds .*; {number} paid reply\(ies\) are kept in l\.db"
+            ):
+                ledger.add(replace(call(number), text="\ud800"))
+        with pytest.raises(HeldError):
+            ledger.write_rest()
+        with pytest.raises(HeldError):
+            ledger.set_aside(call(0))
+    fresh = Ledger(tmp_path / "l.db")  # as the next command does, where the process has ended
+    assert set(fresh.find([key(0), key(1), key(2)])) == {key(0), key(1), key(2)}
+    assert fresh.spent("b") == 3 * 0.25
+    ledger.write_rest()  # or where it goes on
+    assert ledger.spent("b") == 3 * 0.25
+    assert not list(tmp_path.glob("*unwritten*"))
+    ledger.close()
+    fresh.close()
+
+
+class Silent:
+    """A server that accepts connections, says `first` to each and then nothing."""
+
+    def __init__(self, first: bytes = b"") -> None:
+        self._first = first
+        self._held: list[socket.socket] = []
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._socket.accept()
+                connection.sendall(self._first)
+                self._held.append(connection)
+
+    def __enter__(self) -> "Silent":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for one in (self._socket, *self._held):
+            one.close()
+
+
+# What PostgreSQL says to a client that it lets in: authentication done, and ready for a query.
+LETS_IN = b"N" + b"R\0\0\0\x08\0\0\0\0" + b"Z\0\0\0\x05I"
+
+
+@pytest.mark.parametrize("first", [b"", LETS_IN[1:]], ids=["accepts", "lets in"])
+def test_a_postgresql_server_that_says_nothing_is_a_line(monkeypatch: pytest.MonkeyPatch, first: bytes) -> None:
+    pytest.importorskip("psycopg")
+    monkeypatch.setattr(postgres, "CONNECT_SECONDS", 2)
+    monkeypatch.setattr(postgres, "SILENT_SECONDS", 0.5)
+    began = time.monotonic()
+    with Silent(first) as server, pytest.raises(ConfigError, match=rf"^ledger: postgresql://127.0.0.1:{server.port}/x"):
+        Ledger(f"postgresql://127.0.0.1:{server.port}/x?sslmode=disable&gssencmode=disable")
+    assert time.monotonic() - began < 20
+
+
+def test_a_lock_that_another_session_keeps_is_a_line(monkeypatch: pytest.MonkeyPatch, empty_postgres: str) -> None:
+    import psycopg
+
+    monkeypatch.setattr(postgres, "LOCK_SECONDS", 1)
+    ledger = Ledger(empty_postgres)
+    with psycopg.connect(empty_postgres) as other:
+        other.execute("SELECT pg_advisory_xact_lock(7241)")
+        other.execute("LOCK TABLE calls")
+        with pytest.raises(HeldError, match="another process holds"):
+            Ledger(empty_postgres)
+        with pytest.raises(HeldError, match="another process holds"):
+            ledger.add(call(1))
+        monkeypatch.setattr(postgres, "SILENT_SECONDS", 0.3)
+        with pytest.raises(RagaugeError, match=r"does not answer \(the server gave no answer within 0.3 s\)"):
+            ledger.find([key(1)])
+    monkeypatch.setattr(postgres, "SILENT_SECONDS", 25)
+    ledger.write_rest()
+    assert set(ledger.find([key(1)])) == {key(1)}
+    ledger.close()

@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
-from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.errors import ConfigError, DataError, HeldError
 from ragauge.contract.extras import require_extra
+from ragauge.llms import postgres
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -177,6 +178,7 @@ SCHEMA = (
     *_BATCHES,
 )
 _CACHE_KIB = 65_536
+HELD_SECONDS = 60.0  # that a file which another process holds is waited for
 ROW = "key, request, reply, cost_usd, budget, digest"
 SUBMITTED = "key, batch, request, budget, usd"  # the columns of `submitted`
 # When a call was added, in seconds since 1970, by the name of the database.
@@ -209,8 +211,36 @@ def is_damaged(error: DBAPIError) -> bool:
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
+def is_held(error: DBAPIError) -> bool:
+    """True if another process holds the database, or a lock of it, for longer than it is waited for."""
+    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or postgres.is_locked(error.orig)
+
+
+def held(where: str | Path) -> HeldError:
+    """The error of a ledger that another process holds."""
+    return HeldError(
+        f"ledger: another process holds {where}, for longer than it was waited for; nothing is lost, and the same "
+        "command goes on when that process is done"
+    )
+
+
+@contextlib.contextmanager
+def _prepared_alone(path: Path) -> Iterator[None]:
+    """Holds the lock beside a ledger's file, in which it is made, upgraded or salvaged. Raises HeldError."""
+    lock = FileLock(f"{path}.lock")
+    try:
+        lock.acquire(timeout=HELD_SECONDS)
+    except Timeout:
+        raise held(path) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def file_engine(path: Path) -> Engine:
-    """The SQLite ledger at a path, made or upgraded where needed. Raises SQLAlchemy's DatabaseError."""
+    """The SQLite ledger at a path, made or upgraded where needed. Raises SQLAlchemy's DatabaseError, HeldError."""
     from sqlalchemy import create_engine, event
 
     kind = _file_system(path.parent)
@@ -221,7 +251,7 @@ def file_engine(path: Path) -> Engine:
             path,
             kind,
         )
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 60})
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": HELD_SECONDS})
 
     @event.listens_for(engine, "connect")
     def _set_up(connection: Any, _: Any) -> None:
@@ -233,7 +263,7 @@ def file_engine(path: Path) -> Engine:
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
 
     # Two processes that turn on the write-ahead log at once would get "database is locked".
-    with FileLock(f"{path}.lock"):
+    with _prepared_alone(path):
         with engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA journal_mode=WAL")
         with engine.begin() as connection:
@@ -243,8 +273,8 @@ def file_engine(path: Path) -> Engine:
 
 
 def server_engine(where: str) -> Engine:
-    """The PostgreSQL ledger at a URL. Raises ConfigError for a URL that cannot be used."""
-    from sqlalchemy import create_engine, exc, text
+    """The PostgreSQL ledger at a URL. Raises ConfigError for a URL that cannot be used, HeldError."""
+    from sqlalchemy import exc, text
     from sqlalchemy.engine import make_url
 
     try:
@@ -256,14 +286,16 @@ def server_engine(where: str) -> Engine:
     if url.get_backend_name() != "postgresql":
         raise ConfigError(f"ledger: {url.drivername}:// is not allowed; a file path or postgresql://... is")
     require_extra("ledger=postgresql://...", "psycopg")
-    engine = create_engine(url.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+    engine = postgres.engine_at(url)
     try:
         with engine.begin() as connection:
             # CREATE TABLE IF NOT EXISTS of two processes at once can fail in PostgreSQL.
             connection.execute(text("SELECT pg_advisory_xact_lock(7241)"))
             _prepare(connection)
     except exc.OperationalError as error:
-        raise ConfigError(f"ledger: {url.render_as_string()}: {error.orig}") from None
+        if is_held(error):
+            raise held(url.render_as_string()) from None
+        raise ConfigError(f"ledger: {url.render_as_string()}: {' '.join(str(error.orig).split())}") from None
     return engine
 
 
@@ -279,9 +311,9 @@ def _prepare(connection: Connection) -> None:
         connection.execute(text(_RAISE), {"budget": budget, "spent": spent})
 
 
-def not_a_ledger(path: Path, error: DBAPIError) -> DataError:
+def not_a_ledger(path: Path, error: DBAPIError) -> DataError | HeldError:
     """The error of a file that cannot be opened."""
-    return DataError(f"{path} cannot be opened as a call ledger: {error.orig}")
+    return held(path) if is_held(error) else DataError(f"{path} cannot be opened as a call ledger: {error.orig}")
 
 
 def _file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
@@ -312,10 +344,10 @@ def salvage(path: Path, damaged_file: int) -> None:
     leads to the file that it wrote to (Ledger does). Raises sqlite3.Error or OSError where the file cannot be read at
     all.
     """
-    with FileLock(f"{path}.lock"):
+    with _prepared_alone(path):
         if not path.exists() or path.stat().st_ino != damaged_file:
             return
-        old = sqlite3.connect(path, timeout=60, isolation_level=None)
+        old = sqlite3.connect(path, timeout=HELD_SECONDS, isolation_level=None)
         old.text_factory = lambda data: data.decode("utf-8", "replace")
         fresh = path.with_name(f"{path.name}.fresh")
         fresh.unlink(missing_ok=True)

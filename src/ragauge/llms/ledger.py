@@ -8,18 +8,21 @@ need the same reply at the same time pay for it once.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import glob
 import json
 import logging
 import os
 import sqlite3
 import threading
+import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragauge.contract.errors import ConfigError, RagaugeError
+from ragauge.contract.errors import ConfigError, HeldError, RagaugeError
 from ragauge.llms import databases
 from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.claims import FileClaims, ServerClaims, file_claims
@@ -37,6 +40,7 @@ T = TypeVar("T")
 
 UNREAD = "-unreadable-"  # in the keys of replies that their callers could not read
 
+_LEFT = ".unwritten-"  # in the names of files with replies that a held ledger did not take
 _KEYS_PER_QUERY = 500  # below every database's limit of bound values
 _ADD = f"""INSERT INTO calls ({databases.ROW})
            VALUES (:key, :request, :reply, :cost_usd, :budget, :digest) ON CONFLICT (key) DO NOTHING"""
@@ -96,7 +100,8 @@ class Ledger:
 
     Several threads, processes and (PostgreSQL) machines may use one at a time. A row that no longer holds
     what was written counts as not there; a damaged SQLite file is replaced by what can be read of it. Raises
-    ConfigError for a URL that cannot be used, DataError for a file that is no ledger.
+    ConfigError for a URL that cannot be used, DataError for a file that is no ledger, and HeldError, as every method
+    does, where another process holds it for longer than a minute.
     """
 
     def __init__(self, where: str | Path) -> None:
@@ -115,6 +120,8 @@ class Ledger:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._engine = self._open_file(self._path)
             self._claims = file_claims(Path(self.where + ".claims"))
+            self._left = self._path.with_name(f"{self._path.name}{_LEFT}{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl")
+            self._take_in(self._path)
 
     def find(self, keys: Sequence[str]) -> dict[str, Call]:
         """The finished calls among the keys."""
@@ -183,6 +190,8 @@ class Ledger:
             except (exc.DBAPIError, OSError, RagaugeError) as error:
                 raise self._cannot_write(error) from None
             self._unwritten.pop(key, None)
+        if self._path is not None:
+            self._left.unlink(missing_ok=True)
 
     def spent(self, budget: str) -> float:
         """US dollars of all calls that were made under the budget's name, by any process."""
@@ -283,7 +292,12 @@ class Ledger:
 
     def claim(self, key: str) -> bool:
         """True if no other process asks this now; then the caller may, until `release`."""
-        return self._claims.take(_claim_number(key))
+        from sqlalchemy import exc
+
+        try:
+            return self._claims.take(_claim_number(key))
+        except exc.DBAPIError as error:
+            raise self._no_answer(error) from None
 
     def release(self, key: str) -> None:
         """Ends a claim."""
@@ -309,7 +323,11 @@ class Ledger:
             try:
                 with engine.begin() if write else engine.connect() as connection:
                     result = work(connection)
-            except exc.DatabaseError as error:
+            except (exc.DatabaseError, exc.InterfaceError) as error:
+                if databases.is_held(error):
+                    raise databases.held(self.where) from None
+                if self._path is None and isinstance(error, (exc.OperationalError, exc.InterfaceError)):
+                    raise self._no_answer(error) from None
                 if last or self._path is None:
                     raise
                 if databases.is_damaged(error):
@@ -366,7 +384,39 @@ class Ledger:
                 self.where,
             )
 
+    def _no_answer(self, error: DBAPIError) -> RagaugeError:
+        why = " ".join(str(error.orig).split())
+        return RagaugeError(f"ledger: {self.where} does not answer ({why}); what was paid before is in it")
+
+    def _leave_beside(self, path: Path) -> None:
+        """Writes the replies that the held ledger does not take into a file beside it."""
+        beginning = path.with_name(f".{self._left.name}")
+        beginning.write_text("".join(f"{json.dumps(asdict(call))}\n" for call in list(self._unwritten.values())))
+        os.replace(beginning, self._left)
+
+    def _take_in(self, path: Path) -> None:
+        """Writes what processes left beside the ledger while it was held; their spending counts once, as ever."""
+        for file in path.parent.glob(f"{glob.escape(path.name)}{_LEFT}*.jsonl"):
+            if file.is_symlink() or not file.is_file():
+                continue
+            with contextlib.suppress(HeldError, FileNotFoundError):  # another process takes it in, or a later one
+                try:
+                    calls = [Call(**json.loads(line)) for line in file.read_text().splitlines()]
+                except (ValueError, TypeError):
+                    log.warning("ledger: %s is damaged, and is left as it is", file)
+                    continue
+                for call in calls:
+                    self._write(call)
+                file.unlink()
+                log.info("ledger: %d reply(s) that it could not take while it was held are in %s", len(calls), path)
+
     def _cannot_write(self, error: Exception) -> RagaugeError:
+        if isinstance(error, HeldError):
+            if self._path is None or not self._unwritten:
+                return error
+            with contextlib.suppress(OSError):
+                self._leave_beside(self._path)
+                return HeldError(f"{error}; {len(self._unwritten)} paid reply(ies) are kept in {self._left.name}")
         cause = getattr(error, "orig", None) or error
         no_space = "full" in str(cause).lower() or "space" in str(cause).lower()
         return RagaugeError(
