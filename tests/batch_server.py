@@ -6,6 +6,7 @@ once, when `seconds` have passed: its requests are answered and charged then, an
 
 from __future__ import annotations
 
+import contextlib
 import email.parser
 import json
 import socket
@@ -13,7 +14,8 @@ import struct
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -25,12 +27,22 @@ from chat_server import ChatServer
 Fate = Callable[[str, int], str | None]
 
 
+@dataclass(frozen=True)
+class Endless:
+    """A body that is sent piece by piece, for ever if the pieces go on so."""
+
+    pieces: Callable[[], Iterator[bytes]]
+    headers: Mapping[str, str] = field(default_factory=dict)
+    status: int = 200
+
+
 class BatchServer(ChatServer):
     """The server; a context manager as ChatServer is.
 
     seconds: until a batch ends; None until `finish` is called.   ends: status of a batch by its number (from 0).
     fate: what happens to a request.   lose: how many answers of the step ("upload", "create", "look", "content",
     "list") get lost after it was done; refuse: how many times a step is refused with this status before it is done.
+    odd: what is sent by a step, once it is done, in the place of its answer: JSON, bytes, or `Endless`.
     price: US dollars per million tokens, half of which `charged` sums up.
     """
 
@@ -47,6 +59,7 @@ class BatchServer(ChatServer):
         self.seconds, self.ends, self.fate, self.price = seconds, ends, fate, price
         self.lose: Counter[str] = Counter()
         self.refuse: dict[str, list[int]] = {}
+        self.odd: dict[str, Callable[[Any], Any]] = {}
         self.files: dict[str, bytes] = {}
         self.batches: list[dict[str, Any]] = []
         self.run_at: dict[str, float] = {}
@@ -181,11 +194,32 @@ def _with_batches(owner: BatchServer, base: type[BaseHTTPRequestHandler]) -> typ
                     self.connection.close()
                     self.close_connection = True
                     return
-                data = done if isinstance(done, bytes) else json.dumps(done).encode()
-            if done is None:
+                if name in owner.odd and done is not None:
+                    done = owner.odd[name](done)
+                if isinstance(done, Endless):
+                    data = b""
+                else:
+                    data = done if isinstance(done, bytes) else json.dumps(done).encode()
+            if isinstance(done, Endless):
+                self.stream(done)
+            elif done is None:
                 self.send(404, json.dumps({"error": {"message": "No such batch or file"}}).encode(), {})
             else:
                 self.send(200, data, {})
+
+        def stream(self, endless: Endless) -> None:
+            self.send_response(endless.status)
+            for header, value in {"Transfer-Encoding": "chunked", **endless.headers}.items():
+                self.send_header(header, value)
+            self.end_headers()
+            self.close_connection = True
+            with contextlib.suppress(OSError):
+                for piece in endless.pieces():
+                    self.wfile.write(b"%x\r\n" % len(piece) + piece + b"\r\n")
+                    self.wfile.flush()
+                    if owner.closing.is_set():
+                        return
+                self.wfile.write(b"0\r\n\r\n")
 
     def owned_list(asked: dict[str, str]) -> dict[str, Any]:
         newest = owner.batches[::-1]

@@ -8,16 +8,31 @@ among those created since, with as many requests. One that has not ended may be 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-from ragauge.contract.errors import ConfigError, MissingError
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redact
-from ragauge.llms.clients import LONGEST
-from ragauge.llms.replies import read_message, status_of, was_not_sent
+from ragauge.llms.clients import hooks
+from ragauge.llms.replies import read_message, token_counts
 from ragauge.llms.settings import api_key, build_chat_model
-from ragauge.plugins.batches.api import SKEW, Attempts, Line, State, Undecided, Unsure, in_parts, shown, told
+from ragauge.plugins.batches.api import (
+    SKEW,
+    Line,
+    OddReply,
+    Provider,
+    State,
+    Undecided,
+    beginning,
+    count_of,
+    id_of,
+    told,
+    word_of,
+)
 
 if TYPE_CHECKING:
     from ragauge.llms.settings import ChatSettings
@@ -26,10 +41,12 @@ _PATH, _VERSION = "v1/messages/batches", "2023-06-01"
 _HALF = 31  # characters of the key in a custom_id, which has 64 at most: 124 bits tell requests apart
 # Errors of a request with which another attempt would end, too.
 _FOR_GOOD = frozenset({"invalid_request_error", "not_found_error", "permission_error", "request_too_large"})
+_OPEN = frozenset({"in_progress", "canceling"})
+_NOT_CHARGED = frozenset({"canceled", "expired"})  # ends of a request that cost nothing
 _NOT_OF_BODY = ("stream", "timeout", "extra_headers", "extra_query")
 
 
-class AnthropicBatches:
+class AnthropicBatches(Provider):
     """A `BatchApi`. Requests go in the body of the creation, so that there is nothing to upload."""
 
     most_requests, most_bytes = 100_000, 240_000_000  # Anthropic takes 256 MB
@@ -37,13 +54,14 @@ class AnthropicBatches:
     def __init__(self, llm: ChatSettings, what: str) -> None:
         import httpx
 
-        self._llm, self._what, self._attempts = llm, what, Attempts(llm, what)
         self._model = build_chat_model(llm.chat, api_key(llm))
         address = str(self._model.anthropic_api_url).rstrip("/")
+        super().__init__(llm, what, redact(address))
         key = self._model.anthropic_api_key.get_secret_value()
         headers = {"x-api-key": key, "anthropic-version": _VERSION, **(self._model.default_headers or {})}
-        self._client = httpx.Client(base_url=f"{address}/", headers=headers, timeout=llm.timeout)
-        self.place = redact(address)
+        self._client = httpx.AsyncClient(
+            base_url=f"{address}/", headers=headers, timeout=llm.timeout, event_hooks=hooks()
+        )
 
     def custom_id(self, batch: str, key: str) -> str:
         """Half of the key, and our name of the batch."""
@@ -53,7 +71,7 @@ class AnthropicBatches:
         """The request as an element of a batch's `requests`."""
         body = self._model._get_request_payload([("human", prompt)], **options)
         if body.get("betas"):
-            raise ConfigError(f"submit=batch: chat.betas of {self._llm.place} are not for batches; leave them out")
+            raise ConfigError(f"submit=batch: chat.betas of {self.llm.place} are not for batches; leave them out")
         body = {name: value for name, value in body.items() if name not in _NOT_OF_BODY}
         body |= body.pop("extra_body", None) or {}
         return json.dumps({"custom_id": custom_id, "params": body}, ensure_ascii=False).encode()
@@ -62,132 +80,128 @@ class AnthropicBatches:
         """The body of the creation; nothing is sent."""
         return b'{"requests": [' + b",".join(lines) + b"]}"
 
-    def create(self, uploaded: bytes, name: str) -> str:
-        """The id of the new batch."""
-        for attempt in range(self._llm.retries + 1):
-            try:
-                headers = {"content-type": "application/json"}
-                return str(self._json("POST", _PATH, content=uploaded, headers=headers)["id"])
-            except Exception as error:
-                status = status_of(error)
-                # 529 says that the API is overloaded, and 413 that the batch is too large: nothing was made.
-                if not was_not_sent(error) and (status is None or status in (408, 409) or 500 <= status != 529):
-                    raise Unsure(shown(error)) from None
-                self._attempts.pause_or_raise(error, attempt)
-        raise AssertionError  # the last attempt raises
+    def created(self, uploaded: bytes, name: str) -> Any:
+        """The provider's answer to one creation of a batch."""
+        headers = {"content-type": "application/json"}
+        return self.parsed(self._asked("POST", _PATH, content=uploaded, headers=headers), len(uploaded))
 
     def look(self, remote: str) -> State:
         """The state of a batch at the provider."""
-        return _state(self._attempts.tried(lambda: self._json("GET", f"{_PATH}/{remote}")))
+        return self.tried(lambda: _state(self.parsed(self._asked("GET", _of(remote))), remote))
 
     def find(self, name: str, since: float, n_requests: int, known: Collection[str]) -> str | None:
         """The id of the batch whose requests have our name. Undecided while a batch of that size has not ended."""
 
         def search() -> str | None:
             waiting = []
-            for one in self._listed():
-                if datetime.fromisoformat(one["created_at"]).timestamp() < since - SKEW:
+            for one in self.listed(self._page):
+                if _created(one) < since - SKEW:
                     break
-                state = _state(one)
-                if state.remote in known or state.total != n_requests:
+                try:
+                    remote = id_of(one, "of the list")
+                    if remote in known:
+                        continue
+                    state = _state(one, remote)
+                except OddReply as error:  # nothing says that it is another
+                    waiting.append(str(error))
+                    continue
+                if state.total not in (0, n_requests):
                     continue
                 if state.open:
-                    waiting.append(state.remote)
-                elif any(line.custom_id.endswith(f"-{name}") for file in state.files for line in self._lines(file, 1)):
-                    return state.remote
+                    waiting.append(remote)
+                elif any(line.custom_id.endswith(f"-{name}") for line in islice(self.lines(remote, n_requests, ()), 1)):
+                    return remote
             if waiting:
                 raise Undecided(", ".join(waiting))
             return None
 
-        return self._attempts.tried(search)
+        return self.tried(search)
 
-    def downloaded(self, file: str, use: Callable[[list[Line]], None], at_once: int) -> None:
-        """Gives the results of a batch to `use`."""
-        self._attempts.tried(lambda: in_parts(self._lines(file), use, at_once))
+    def _page(self, after: str | None) -> Any:
+        more = {} if after is None else {"after_id": after}
+        return self.parsed(self._asked("GET", _PATH, params={"limit": 100, **more}))
 
-    def _listed(self) -> Iterator[dict[str, Any]]:
-        """The batches of the workspace, the newest first."""
-        after: dict[str, Any] = {}
-        while True:
-            page = self._json("GET", _PATH, params={"limit": 100, **after})
-            yield from page["data"]
-            if not page["has_more"]:
-                return
-            after = {"after_id": page["last_id"]}
+    def opened(self, file: str) -> AbstractAsyncContextManager[Any]:
+        """The response with the results of a batch."""
+        return self._opened(f"{_of(file)}/results")
 
-    def _lines(self, remote: str, most: int | None = None) -> Iterator[Line]:
-        """The first lines of a batch's results; those that are no JSON or name no request are left out."""
-        rest, n = b"", 0
-        with self._client.stream("GET", f"{_PATH}/{remote}/results") as response:
-            if not response.is_success:
-                response.read()
-                response.raise_for_status()
-            for piece in response.iter_bytes():
-                *whole, rest = (rest + piece).split(b"\n")
-                for line in filter(None, map(self._read, whole)):
-                    yield line
-                    n += 1
-                    if n == most:
-                        return
-                if len(rest) > LONGEST:
-                    raise MissingError(f"{self._what}: a line of batch {remote} is longer than {LONGEST >> 20} MiB")
-        yield from filter(None, [self._read(rest)])
+    @asynccontextmanager
+    async def _opened(self, path: str) -> AsyncIterator[Any]:
+        async with self._client.stream("GET", path) as response:
+            yield await _successful(response)
 
-    def _read(self, data: bytes) -> Line | None:
-        try:
-            about = json.loads(data)
-            name, result = about["custom_id"], about["result"]
-            kind = result["type"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return None
-        if not isinstance(name, str):
-            return None
+    async def _asked(self, method: str, path: str, **more: Any) -> Any:
+        return await _successful(await self._client.request(method, path, **more))
+
+    def of_request(self, name: str, about: Mapping[str, Any]) -> Line:
+        """The line of a request among the results."""
+        result = about["result"]
+        kind = word_of(result["type"])
         if kind == "errored":  # an error of the API within an object of its own
             error = result.get("error") or {}
-            error = error.get("error") or error
-            return Line(name, error=told(error), again=error.get("type") not in _FOR_GOOD)
+            error = (error.get("error") or error) if isinstance(error, Mapping) else error
+            of_type = error.get("type") if isinstance(error, Mapping) else None
+            return Line(name, error=told(error), again=not (isinstance(of_type, str) and of_type in _FOR_GOOD))
         if kind != "succeeded":
-            return Line(name, error=f"the request is {kind}")
-        try:
-            return Line(name, read_message(_as_message(result["message"]), self._llm.chat["_target_"]))
-        except Exception as error:  # whatever is made of a message in another form
-            return Line(name, error=redact(f"{type(error).__name__}: {error}")[:500], charged=True)
+            return Line(name, error=f"the request is {kind}", charged=kind not in _NOT_CHARGED)
+        return Line(name, read_message(_as_message(result["message"]), self.llm.chat["_target_"]))
 
-    def _json(self, method: str, path: str, **more: Any) -> dict[str, Any]:
-        import httpx
 
-        answer = self._client.request(method, path, **more)
-        if not answer.is_success:
-            raise httpx.HTTPStatusError(
-                f"status {answer.status_code}: {told(answer.text)}", request=answer.request, response=answer
-            )
-        try:
-            found: dict[str, Any] = answer.json()
-        except ValueError as error:
-            raise httpx.DecodingError(f"no JSON: {error}", request=answer.request) from None
-        return found
+def _of(remote: str) -> str:
+    """The path of a batch."""
+    return f"{_PATH}/{quote(remote, safe='')}"
+
+
+async def _successful(response: Any) -> Any:
+    """The response; raises for a status that says that it is an error."""
+    import httpx
+
+    if not response.is_success:
+        text = (await response.aread()).decode("utf-8", "replace")
+        why = f"status {response.status_code}: {told(text)}"
+        raise httpx.HTTPStatusError(why, request=response.request, response=response)
+    return response
 
 
 def _as_message(body: Mapping[str, Any]) -> Any:
     """The message as LangChain makes it of a reply."""
     from langchain_core.messages import AIMessage
 
-    usage = body.get("usage") or {}
-    counts = [usage.get(f"{name}_tokens") for name in ("cache_creation_input", "cache_read_input")]
-    said = {
-        "prompt_tokens": usage.get("input_tokens") and usage["input_tokens"] + sum(count or 0 for count in counts),
-        "completion_tokens": usage.get("output_tokens"),
-    }
     return AIMessage(
         content=list(body["content"]),
-        response_metadata={"stop_reason": body.get("stop_reason"), "token_usage": said},
+        response_metadata={"stop_reason": body.get("stop_reason"), "token_usage": _usage(body.get("usage"))},
     )
 
 
-def _state(batch: Mapping[str, Any]) -> State:
-    counts = {name: int(n) for name, n in batch["request_counts"].items()}
-    total, remote, status = sum(counts.values()), str(batch["id"]), str(batch["processing_status"])
-    if status != "ended":
-        return State(remote, status, True, total - counts.get("processing", 0), total, ())
-    status = "cancelled" if counts.get("canceled") else "expired" if counts.get("expired") else "completed"
-    return State(remote, status, False, total, total, (remote,))
+def _usage(usage: Any) -> dict[str, int | None]:
+    """The tokens of a reply; none where what stands there is no counts, since the text is a reply all the same."""
+    if not isinstance(usage, Mapping):
+        return {}
+    read, written = token_counts(usage.get("input_tokens"), usage.get("output_tokens"))
+    cached = token_counts(usage.get("cache_creation_input_tokens"), usage.get("cache_read_input_tokens"))
+    return {"prompt_tokens": read and read + sum(count or 0 for count in cached), "completion_tokens": written}
+
+
+def _created(batch: Mapping[str, Any]) -> float:
+    """When a batch was created, in seconds since 1970; inf where it does not say."""
+    try:
+        return datetime.fromisoformat(batch["created_at"]).timestamp()
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return float("inf")
+
+
+def _state(batch: Any, remote: str = "") -> State:
+    if not isinstance(batch, Mapping):
+        raise OddReply(f"batch {remote} is told as {beginning(batch)}")
+    word, counts = word_of(batch.get("processing_status")), batch.get("request_counts")
+    plain = isinstance(counts, Mapping) and all(
+        isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in counts.values()
+    )
+    if word == "ended" and not plain:  # nothing says whether all of its requests were answered
+        raise OddReply(f"batch {remote} has ended, and its request_counts are {beginning(counts)}")
+    total = count_of(counts, *counts) if plain else 0
+    if word != "ended":
+        done = total - count_of(counts, "processing") if plain else 0
+        return State(remote, word, True, done, total, (), known=word in _OPEN)
+    end = "cancelled" if counts.get("canceled") else "expired" if counts.get("expired") else "completed"
+    return State(remote, end, False, total, total, (remote,))

@@ -7,13 +7,15 @@ import logging
 import time
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ragauge.contract.current_job import job_folder
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.redact import mask_echo, redact
+from ragauge.llms.clients import LONGEST
 from ragauge.llms.ledger import Call, Ledger
 from ragauge.plugins.batches import table
 from ragauge.plugins.batches.api import BatchApi, Line, State, Undecided
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+WINDOW = 24 * 3600.0  # seconds that providers give a batch
+_GRACE = 3600.0  # seconds beyond it in which a batch that has expired may still say so
 _NOTED = {
     "strange": "line(s) of a batch name no request of it; they are ignored",
+    "twice": "line(s) of a batch are on a request that has one before; the first reply counts",
     "guessed": "reply(s) of a batch told no usage; each counts at the most it can cost",
     "echoes": "reply(s) repeat a key of the configuration; *** stands in its place",
 }
@@ -42,6 +47,8 @@ class Collector:
     requests: Requests
     states: dict[str, State] = field(default_factory=dict)
     _noted: Counter[str] = field(default_factory=Counter)
+    _words: set[str] = field(default_factory=set)  # for states that are not documented, and were reported
+    _without_files: dict[str, float] = field(default_factory=dict)  # since when, by our name of a batch
 
     def has_ended(self, batch: OpenBatch) -> bool:
         """Looks at a batch; True where its requests have now their replies, or stand in no batch any more."""
@@ -53,11 +60,36 @@ class Collector:
         if not batch.remote:
             return self._adopted(batch)
         state = self.states[batch.name] = self.api.look(batch.remote)
-        if state.open:
+        if not state.known and state.status not in self._words:
+            self._words.add(state.status)
+            log.warning(
+                "%s: batch %s is '%s', a word that is not known; it counts as not ended",
+                self.requests.what, batch.remote, state.status,
+            )  # fmt: skip
+        if state.open or self._lacks_files(batch, state):
             return False
         self._collect(batch, state)
         self.states.pop(batch.name, None)
         return True
+
+    def is_overdue(self, batch: OpenBatch) -> bool:
+        """Whether a batch is open for longer than providers take."""
+        return bool(batch.sent_at) and time.time() > batch.sent_at + WINDOW + _GRACE
+
+    def _lacks_files(self, batch: OpenBatch, state: State) -> bool:
+        """Whether a batch that is completed names no file of replies yet; MissingError where it stays so."""
+        if state.status != "completed" or state.files:
+            return False
+        since = self._without_files.setdefault(batch.name, time.monotonic())
+        if time.monotonic() - since > self.llm.timeout:
+            raise self._without_replies(state, "names no file of replies")
+        return True
+
+    def _without_replies(self, state: State, why: str) -> MissingError:
+        return MissingError(
+            f"{self.requests.what}: batch {state.remote} at {self.llm.place} is completed and {why}; nothing is "
+            "submitted again, the same command looks once more, and `ragauge batches forget` forgets it"
+        )
 
     def completed(self) -> int:
         """The requests of open batches that have their replies at the provider."""
@@ -101,12 +133,19 @@ class Collector:
         """Writes every reply of a batch that has ended, and what became of its other requests."""
         entered, asked = table.requests_of(self.ledger, batch.name), self.requests
         names = {self.api.custom_id(batch.name, key): key for key in entered}
+        reading = _Reading(names)
+        n_requests = max(len(entered), state.total) if state.total else 0
         for file in state.files:
-            self.api.downloaded(file, lambda lines: self._settle(batch, lines, names, entered), table.AT_ONCE)
+            self.api.downloaded(file, n_requests, names, partial(self._read, reading, batch, entered))
+            self._noted += reading.finish()
+        if state.status == "completed" and not reading.n_named:
+            raise self._without_replies(state, "its replies name no request")
+        failed = {key: line for key, line in reading.failed.items() if key not in reading.replied}
+        self._settle(batch, failed, entered)
         rest = {key: name for name, key in names.items() if key in table.requests_of(self.ledger, batch.name)}
         if rest and state.status == "completed":  # it may have been paid for
-            lost = [Line(name, error=f"batch {state.remote} has no line of it", charged=True) for name in rest.values()]
-            self._settle(batch, lost, names, entered)
+            why = f"batch {state.remote} has no line of it"
+            self._settle(batch, {key: Line(name, error=why, charged=True) for key, name in rest.items()}, entered)
         for key in rest.keys() & asked.jobs.keys() if state.status != "completed" else ():
             asked.has_failed(key, f"batch {state.remote} is {state.status}")
         table.close(self.ledger, batch.name)
@@ -121,19 +160,27 @@ class Collector:
                 "replies are kept, and the same command submits the rest"
             )
 
-    def _settle(
-        self, batch: OpenBatch, lines: Sequence[Line], names: Mapping[str, str], entered: Mapping[str, Request]
-    ) -> None:
-        by_key: dict[str, Line] = {}
-        for line in lines:
-            key = names.get(line.custom_id)
-            if key is None:
-                self._noted["strange"] += 1
-            elif key not in by_key or line.received is not None:
-                by_key[key] = line
-        calls = {key: self._call(entered[key], line) for key, line in by_key.items()}
+    def _read(self, reading: _Reading, batch: OpenBatch, entered: Mapping[str, Request], lines: Iterator[Line]) -> None:
+        """Writes the replies among the lines of a file, some at a time; those before a line that breaks off, too."""
+        reading.begin()
+        some: dict[str, Line] = {}
+        size = 0
+        try:
+            for line in lines:
+                if (key := reading.reply_to(line)) is None or line.received is None:
+                    continue
+                some[key], size = line, size + len(line.received.text)
+                if len(some) == table.AT_ONCE or size > LONGEST:
+                    self._settle(batch, some, entered)
+                    some, size = {}, 0
+        finally:
+            self._settle(batch, some, entered)
+
+    def _settle(self, batch: OpenBatch, lines: Mapping[str, Line], entered: Mapping[str, Request]) -> None:
+        """Writes what the lines say of the requests of these keys, and takes them out of the batch."""
+        calls = {key: self._call(entered[key], line) for key, line in lines.items()}
         for key in table.settle(self.ledger, batch.name, calls):
-            call, line = calls[key], by_key[key]
+            call, line = calls[key], lines[key]
             if call is not None:
                 self.requests.was_paid(key, call)
             if call is None or call.text is None:
@@ -166,3 +213,44 @@ class Collector:
             job=job_folder(),
             thoughts=mask_echo(received.thoughts) or None if received is not None else None,
         )
+
+
+class _Reading:
+    """What the files of a batch say of its requests, line by line. A file may be begun again.
+
+    The first reply to a request counts, wherever it stands; without one the first line that says why there is none.
+    """
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names  # keys by custom_id
+        self.replied: set[str] = set()
+        self.failed: dict[str, Line] = {}
+        self.n_named = 0  # lines that name a request, of this batch or of any other
+        self._of_files: set[str] = set()  # keys that the files before have lines of
+        self.begin()
+
+    def begin(self) -> None:
+        """A file begins, for the first time or once more."""
+        self._of_file: set[str] = set()
+        self._noted: Counter[str] = Counter()
+
+    def reply_to(self, line: Line) -> str | None:
+        """The key of the request that the line is the first reply to; None for any other line."""
+        key = self._names.get(line.custom_id)
+        self.n_named += bool(line.custom_id)
+        if key is None:
+            self._noted["strange"] += 1
+            return None
+        self._noted["twice"] += key in self._of_file or key in self._of_files
+        self._of_file.add(key)
+        if line.received is None:
+            self.failed.setdefault(key, line)
+        elif key not in self.replied:
+            self.replied.add(key)
+            return key
+        return None
+
+    def finish(self) -> Counter[str]:
+        """The file has ended; how many of its lines were strange, or on a request that had one."""
+        self._of_files |= self._of_file
+        return self._noted

@@ -6,36 +6,51 @@ Bodies of requests and messages of replies are LangChain's own, so that a call i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from ragauge.contract.errors import ConfigError, MissingError
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redact
-from ragauge.llms.clients import LONGEST
-from ragauge.llms.replies import read_message, status_of, was_not_sent
+from ragauge.llms.replies import read_message, token_counts
 from ragauge.llms.settings import api_key, build_chat_model
-from ragauge.plugins.batches.api import PASSING, SKEW, Attempts, Line, State, Unsure, in_parts, shown, told
+from ragauge.plugins.batches.api import (
+    PASSING,
+    SKEW,
+    Line,
+    OddReply,
+    Provider,
+    State,
+    Undecided,
+    beginning,
+    count_of,
+    id_of,
+    told,
+    word_of,
+)
 
 if TYPE_CHECKING:
     from ragauge.llms.settings import ChatSettings
 
 ENDPOINT = "/v1/chat/completions"
 _OPEN = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
+_ENDS = frozenset({"completed", "failed", "expired", "cancelled"})
 _MARK = "ragauge"  # the key of our name of a batch in its metadata
 _NOT_OF_BODY = ("stream", "stream_options", "timeout", "extra_headers", "extra_query")
 
 
-class OpenAIBatches:
+class OpenAIBatches(Provider):
     """A `BatchApi`. A batch keeps our name in its metadata, and a request has its key as its name."""
 
     most_requests, most_bytes = 50_000, 190_000_000  # OpenAI takes 200 MB
 
     def __init__(self, llm: ChatSettings, what: str) -> None:
-        self._llm, self._what, self._attempts = llm, what, Attempts(llm, what)
         self._model = build_chat_model(llm.chat, api_key(llm))
-        self._client = self._model.root_client.with_options(timeout=llm.timeout, max_retries=0)
-        self._client._client.follow_redirects = False  # key and prompts are for this address
-        self.place = redact(str(self._client.base_url)).rstrip("/")
+        client = self._model.root_async_client.with_options(timeout=llm.timeout, max_retries=0)
+        super().__init__(llm, what, redact(str(client.base_url)).rstrip("/"))
+        self._batches, self._files = client.batches.with_raw_response, client.files.with_raw_response
+        self._content = client.files.with_streaming_response.content
+        self._uploaded: dict[str, str] = {}  # file by our name of its batch
 
     def custom_id(self, batch: str, key: str) -> str:
         """The key."""
@@ -45,7 +60,7 @@ class OpenAIBatches:
         """The request as a line of a batch's file. ConfigError for a model that does not use chat completions."""
         body = self._model._get_request_payload([("human", prompt)], **options)
         if "messages" not in body:
-            raise ConfigError(f"submit=batch: {self._llm.place} does not use chat completions, which batches are of")
+            raise ConfigError(f"submit=batch: {self.llm.place} does not use chat completions, which batches are of")
         body = {name: value for name, value in body.items() if name not in _NOT_OF_BODY}
         body |= body.pop("extra_body", None) or {}
         request = {"custom_id": custom_id, "method": "POST", "url": ENDPOINT, "body": body}
@@ -53,85 +68,107 @@ class OpenAIBatches:
 
     def upload(self, name: str, lines: Sequence[bytes]) -> str:
         """The id of the uploaded file; a file that no batch uses costs nothing, so it is tried again."""
-        file = (f"ragauge-{name}.jsonl", b"".join(lines), "application/jsonl")
-        return str(self._attempts.tried(lambda: self._client.files.create(file=file, purpose="batch").id))
+        content = b"".join(lines)
+        file = (f"ragauge-{name}.jsonl", content, "application/jsonl")
 
-    def create(self, uploaded: str, name: str) -> str:
-        """The id of the new batch of an uploaded file."""
-        for attempt in range(self._llm.retries + 1):
-            try:
-                made = self._client.batches.create(
-                    input_file_id=uploaded, endpoint=ENDPOINT, completion_window="24h", metadata={_MARK: name}
-                )
-                return str(made.id)
-            except Exception as error:
-                status = status_of(error)
-                if not was_not_sent(error) and (status is None or status >= 500 or status in (408, 409)):
-                    raise Unsure(shown(error)) from None
-                self._attempts.pause_or_raise(error, attempt)
-        raise AssertionError  # the last attempt raises
+        def send() -> str:
+            made = self.parsed(self._files.create(file=file, purpose="batch"), len(content))
+            return id_of(made, "to the upload of a batch's file")
+
+        self._uploaded[name] = self.tried(send)
+        return self._uploaded[name]
+
+    def created(self, uploaded: str, name: str) -> Any:
+        """The provider's answer to one creation of a batch."""
+        return self.parsed(
+            self._batches.create(
+                input_file_id=uploaded, endpoint=ENDPOINT, completion_window="24h", metadata={_MARK: name}
+            )
+        )
 
     def look(self, remote: str) -> State:
         """The state of a batch at the provider."""
-        return _state(self._attempts.tried(lambda: self._client.batches.retrieve(remote)))
+        return self.tried(lambda: _state(self.parsed(self._batches.retrieve(remote)), remote))
 
     def find(self, name: str, since: float, n_requests: int, known: Collection[str]) -> str | None:
-        """The id of the batch that has our name in its metadata."""
+        """The id of the batch that has our name in its metadata, or the file that was uploaded under our name."""
 
         def search() -> str | None:
-            for one in self._client.batches.list(limit=100):
-                if (one.metadata or {}).get(_MARK) == name:
-                    return str(one.id)
-                if one.created_at < since - SKEW:
+            for one in self.listed(self._page):
+                metadata, file = one.get("metadata"), one.get("input_file_id")
+                named = isinstance(metadata, Mapping) and metadata.get(_MARK) == name
+                if named or (file is not None and file == self._uploaded.get(name)):
+                    try:
+                        return id_of(one, "of the list")
+                    except OddReply as error:
+                        raise Undecided(str(error)) from None
+                created = one.get("created_at")
+                if isinstance(created, (int, float)) and created < since - SKEW:
                     break
             return None
 
-        return self._attempts.tried(search)
+        return self.tried(search)
 
-    def downloaded(self, file: str, use: Callable[[list[Line]], None], at_once: int) -> None:
-        """Gives the lines of an output or error file to `use`."""
-        self._attempts.tried(lambda: in_parts(self._lines(file), use, at_once))
+    def _page(self, after: str | None) -> Any:
+        return self.parsed(self._batches.list(limit=100, **({} if after is None else {"after": after})))
 
-    def _lines(self, file: str) -> Iterator[Line]:
-        """The lines of a batch's output or error file; those that are no JSON or name no request are left out."""
-        rest = b""
-        with self._client.files.with_streaming_response.content(file) as response:
-            for piece in response.iter_bytes():
-                *whole, rest = (rest + piece).split(b"\n")
-                yield from filter(None, map(self._read, whole))
-                if len(rest) > LONGEST:
-                    raise MissingError(f"{self._what}: a line of file {file} is longer than {LONGEST >> 20} MiB")
-        yield from filter(None, [self._read(rest)])
+    @asynccontextmanager
+    async def _opened(self, file: str) -> AsyncIterator[Any]:
+        async with self._content(file) as response:
+            yield response.http_response
 
-    def _read(self, data: bytes) -> Line | None:
-        try:
-            about = json.loads(data)
-            key = about["custom_id"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return None
-        if not isinstance(key, str):
-            return None
+    def opened(self, file: str) -> AbstractAsyncContextManager[Any]:
+        """The response with an output or error file."""
+        return self._opened(file)
+
+    def of_request(self, name: str, about: Mapping[str, Any]) -> Line:
+        """The line of a request in an output or error file."""
         answer, failed = about.get("response"), about.get("error")
-        if not isinstance(answer, dict):
-            return Line(key, error=told(failed))
-        status = answer.get("status_code")
-        if status != 200:
-            body = answer.get("body")
-            why = told(body.get("error") if isinstance(body, dict) else body)
-            again = not isinstance(status, int) or status >= 500 or status in PASSING
-            return Line(key, error=f"status {status}: {why}", again=again)
-        try:
-            found = self._model._create_chat_result(answer["body"]).generations[0]
-            message = found.message
-            message.response_metadata = {**(found.generation_info or {}), **message.response_metadata}
-            return Line(key, read_message(message, self._llm.chat["_target_"]))
-        except Exception as error:  # whatever LangChain makes of a body in another form
-            return Line(key, error=redact(f"{type(error).__name__}: {error}")[:500], charged=True)
+        if not isinstance(answer, Mapping):
+            # Without a response and an error the line says nothing of what became of the request.
+            return Line(name, error=told(failed or about), charged=not failed)
+        status, body = _status(answer.get("status_code")), answer.get("body")
+        if status is not None and status >= 400:
+            why = told((body.get("error") or body) if isinstance(body, Mapping) else body)
+            return Line(name, error=f"status {status}: {why}", again=status >= 500 or status in PASSING)
+        found = self._model._create_chat_result(_with_plain_usage(body)).generations[0]
+        message = found.message
+        message.response_metadata = {**(found.generation_info or {}), **message.response_metadata}
+        return Line(name, read_message(message, self.llm.chat["_target_"]))
 
 
-def _state(batch: Any) -> State:
-    counts = batch.request_counts
-    files = tuple(file for file in (batch.output_file_id, batch.error_file_id) if file)
-    errors = "; ".join(told(one.to_dict()) for one in (batch.errors.data or ())[:3]) if batch.errors else ""
-    completed, total = (counts.completed + counts.failed, counts.total) if counts else (0, 0)
-    return State(batch.id, batch.status, batch.status in _OPEN, completed, total, files, errors)
+def _status(status: Any) -> int | None:
+    """The status of a response; None for what is none: then the body is read as a reply, which was paid for."""
+    try:
+        return int(status)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _with_plain_usage(body: Any) -> dict[str, Any]:
+    """The body of a reply with its two counts of tokens; without them where they are none, so that its text counts."""
+    if not isinstance(body, Mapping):
+        raise OddReply(f"a reply that is none: {beginning(body)}")
+    usage, names = body.get("usage"), ("prompt_tokens", "completion_tokens")
+    counts = token_counts(*map(usage.get, names)) if isinstance(usage, Mapping) else (None, None)
+    told = {name: count for name, count in zip(names, counts, strict=True) if count is not None}
+    return {**{key: value for key, value in body.items() if key != "usage"}, **({"usage": told} if told else {})}
+
+
+def _state(batch: Any, remote: str = "") -> State:
+    if not isinstance(batch, Mapping):
+        raise OddReply(f"batch {remote} is told as {beginning(batch)}")
+    word = word_of(batch.get("status"))
+    ended = word in _ENDS
+    files = [batch.get(name) for name in ("output_file_id", "error_file_id")]
+    if ended and any(file and not isinstance(file, str) for file in files):
+        raise OddReply(f"batch {remote} is {word}, and the ids of its files are {beginning(files)}")
+    counts, errors = batch.get("request_counts"), batch.get("errors")
+    counts = counts if isinstance(counts, Mapping) else {}
+    data = errors.get("data") if isinstance(errors, Mapping) else None
+    return State(
+        remote, word, not ended, count_of(counts, "completed", "failed"), count_of(counts, "total"),
+        tuple(str(file) for file in files if file and ended),
+        "; ".join(told(one) for one in data[:3]) if isinstance(data, list) else told(errors) if errors else "",
+        known=ended or word in _OPEN,
+    )  # fmt: skip

@@ -108,12 +108,13 @@ def _filled(asked: Requests, sender: Sender | None, collector: Collector, bar: P
         done = min(len(asked.jobs), len(asked.done) + collector.completed())
         bar.update(max(0, done - shown))
         shown = max(done, shown)
-        if batches and not llm.submit_wait:
-            raise WaitingError(_waiting(collector, len(within), batches))
+        overdue = bool(batches) and all(map(collector.is_overdue, batches))
+        if overdue or (batches and not llm.submit_wait):
+            raise WaitingError(_waiting(collector, len(within), batches, overdue))
         time.sleep(llm.submit_poll if batches else min(1.0, llm.submit_poll))
 
 
-def _waiting(collector: Collector, n: int, batches: Sequence[OpenBatch]) -> str:
+def _waiting(collector: Collector, n: int, batches: Sequence[OpenBatch], overdue: bool) -> str:
     told = [
         f"{batch.remote or 'one whose creation is looked for'}"
         + (f" ({state.status}, {state.completed} of {state.total})" if state else "")
@@ -122,6 +123,8 @@ def _waiting(collector: Collector, n: int, batches: Sequence[OpenBatch]) -> str:
     ]
     asked = collector.requests
     return (
-        f"{asked.what}: {n} request(s) wait in {len(batches)} batch(es) at {asked.llm.place}: {', '.join(told)}; the "
-        "same command collects them"
+        f"{asked.what}: {n} request(s) wait in {len(batches)} batch(es) at {asked.llm.place}: {', '.join(told)}"
+        + (", for longer than the 24 hours that a provider has for it" if overdue else "")
+        + "; the same command collects them"
+        + (", and `ragauge batches forget` forgets one" if overdue else "")
     )
