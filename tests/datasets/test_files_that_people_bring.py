@@ -189,9 +189,12 @@ def test_two_reference_answers_under_two_names_are_not_guessed_at(tmp_path: Path
 
 def test_columns_whose_names_are_nearly_known_ones_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "docs.jsonl").write_text(DOCS)
-    (tmp_path / "q.csv").write_text("Question,question,Reference,ground truth,type\na,b,c,d,e\n")
+    names = "Question,question,Reference,ground truth,type,question_id,answer_2"
+    (tmp_path / "q.csv").write_text(f"{names}\na,b,c,d,e,f,g\n")
     JsonlDataset(docs=tmp_path / "docs.jsonl", topics=tmp_path / "q.csv").load()
-    (said,) = caplog.messages
+    SamplesDataset(path=tmp_path / "q.csv").load()
+    said, of_samples = caplog.messages
+    assert of_samples == said
     assert said.endswith(
         "'Question' (for 'question'?), 'Reference' (for 'reference'?), 'ground truth' (for 'ground_truth'?)"
     )

@@ -220,8 +220,9 @@ class Cells:
     cells: Sequence[str]
 
     def by_column(self) -> dict[str, Any]:
-        """The cells by column, an empty or blank one as None; BadRow as `named_cells`."""
-        return {name: cell if cell.strip() else None for name, cell in named_cells(self.header, self.cells).items()}
+        """The cells by column, a blank one as None; BadRow as `named_cells`, and for one that is not UTF-8."""
+        cells = named_cells(self.header, self.cells)
+        return {name: valid_string(cell, repr(name)) if cell.strip() else None for name, cell in cells.items()}
 
 
 def parquet_rows(file: Path) -> Iterator[tuple[str, Any]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 log = logging.getLogger(__name__)
 
+_DIGIT = re.compile(r"\d")
 _CUTOFF = 0.84  # of difflib's ratio: one letter more, less or other in a name of six
 
 
@@ -21,7 +22,8 @@ def warn_of_near_names(file: Path, columns: Iterable[str], names: Mapping[str, S
     for column in columns:
         letters = _letters(column)
         near = [letters] if letters in by_letters else difflib.get_close_matches(letters, by_letters, 1, _CUTOFF)
-        if column not in exact and near:
+        # question_id and answer_2 are no misspelled question and answer.
+        if column not in exact and near and abs(len(near[0]) - len(letters)) < 2 and not _DIGIT.search(letters):
             found[column] = by_letters[near[0]]
     if found:
         said = ", ".join(f"{column!r} (for {name!r}?)" for column, name in found.items())

@@ -16,6 +16,7 @@ from ragauge.datasets import recordings
 from ragauge.datasets._fields import BadRow, string
 from ragauge.datasets._files import existing_file
 from ragauge.datasets._gather import FileSource, Gatherer, Part
+from ragauge.datasets._near_names import warn_of_near_names
 from ragauge.datasets.recordings import Recorded
 
 log = logging.getLogger(__name__)
@@ -65,6 +66,8 @@ class SamplesDataset(FileSource):
                 elif self.limit is None or len(topics) < self.limit:
                     topics[recorded.qid] = _Sample.of(recorded)
         attributes = _attributes(list(topics.values()))
+        unread = dict.fromkeys(name for sample in topics.values() for name in sample.extra)
+        warn_of_near_names(files["samples"], unread, recordings.NAMES)
         for qid, sample in topics.items():
             with gather.row(sample.where, sample.columns) as at:
                 at.qid = qid
