@@ -98,7 +98,7 @@ _GROUPS = {
     "leaderboard": r"(best_set_size|top_optimism|detectable_difference)_.*",
     "ranking": r"(chunk_)?(rr|ap|.*_at_\d+)(_.*)?",
     "judge": r"(judge|judged|human)_.*|.*_(classical|effective_n)|correct_share_prompt_.*",
-    "size": r"topics_.*|n_chunks|cluster.*|ir_score_topics|evidence_respelled",
+    "size": r"unread_.*|topics_.*|n_chunks|cluster.*|ir_score_topics|evidence_respelled",
 }
 
 

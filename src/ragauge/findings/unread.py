@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.frames import Batches, count_rows, in_pieces
 from ragauge.contract.jobs import Job
@@ -18,6 +20,8 @@ from ragauge.contract.protocols import EmbedsTexts, OverRetrievers, ReadsTokens
 from ragauge.contract.visible import visible
 from ragauge.findings.lacking import new_lines
 from ragauge.retrieval.reading import Reader, Reading
+
+log = logging.getLogger(__name__)
 
 _MOST = 20_000  # texts whose tokens are counted; of more, as many that are spread evenly
 _GROUPS = ("embedder", "retriever", "reranker", "chunker", "measure")
@@ -89,14 +93,22 @@ def unread(pipeline: Any) -> list[Unread]:
     searched: list[tuple[str, Any]] = [("retriever", arm) for arm in arms]
     if any("embedder" in getattr(arm, "index_uses", ()) for arm in arms):
         searched.append(("embedder", components.embedder))
-    found = [_of_chunks(group, part, pipeline) for group, part in searched if isinstance(part, ReadsTokens)]
+    looks: list[Callable[[], Unread | None]] = [
+        partial(_of_chunks, group, part, pipeline) for group, part in searched if isinstance(part, ReadsTokens)
+    ]
     if isinstance(components.reranker, ReadsTokens):
-        found.append(_of_chunks("reranker", components.reranker, pipeline, with_question=True))
+        looks.append(partial(_of_chunks, "reranker", components.reranker, pipeline, with_question=True))
     if isinstance(components.embedder, ReadsTokens):
         for group in ("chunker", "measure"):
             part = getattr(components, group)
             if isinstance(part, EmbedsTexts) and "embedder" in offered(part, PartOffers).uses:
-                found.append(_of_own_texts(group, part, pipeline))
+                looks.append(partial(_of_own_texts, group, part, pipeline))
+    found = []
+    for look in looks:
+        try:
+            found.append(look())
+        except ConfigError as error:  # the model may run all the same
+            log.warning("how many tokens are read is not known: %s", error)
     return [one for one in found if one is not None and one.reading.longer]
 
 
