@@ -36,7 +36,7 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "ragauge needs Python 3.11 or newer; this is $$($(PYTHON) --version). Try: make PYTHON=python3.11 ..."; exit 2; }
-	@echo "Setting up $(VENV) (about 2.5 GB, a few minutes the first time)"
+	@echo "Setting up $(VENV) (about 2 GB, a few minutes the first time)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@rm -rf src/*.egg-info  # of an older clone it would list entry points that are gone
 	@# Python compiles each module that it imports: one in six of those that pip would compile, for a minute.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from numbered_tokens import check_numbered
-from ragauge.measures.tokens import by_tokens, places, tokens_of
+from ragauge.measures.tokens import LaidOut, by_tokens, places, tokens_of
 
 
 @pytest.mark.parametrize("name", ["squad", "mlqa", "plain", "words", "rouge_score"])
@@ -38,3 +38,27 @@ def test_places_are_those_where_a_text_stands_in_one_piece() -> None:
     pairs = [("x y z y z", "y z"), ("x y", "y x"), ("x", "x y"), ("", "x"), ("x", ""), ("x y z", "x z")]
     found = places(*by_tokens(tokens, *map(list, zip(*pairs, strict=True))))
     np.testing.assert_array_equal(found, [1, -1, -1, -1, 0, -1])
+
+
+def test_few_symbols_are_counted_as_many_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(7)
+
+    def drawn(n: int) -> LaidOut:
+        sizes = random.integers(0, 9, n)
+        return LaidOut(random.integers(0, 4, int(sizes.sum())), np.concatenate([[0], np.cumsum(sizes)]))
+
+    texts, others, one_each = drawn(40), drawn(100), drawn(40)
+    first = np.sort(np.concatenate([[0, 100], random.integers(0, 101, 39)]))  # some have no other
+    few = texts.matches(others, 3, first), texts.matches(one_each, 2)
+    assert few[0].sum() > 0
+    monkeypatch.setattr("ragauge.measures.tokens._FEW", -1)
+    many = texts.matches(others, 3, first), texts.matches(one_each, 2)
+    np.testing.assert_array_equal(few[0], many[0])
+    np.testing.assert_array_equal(few[1], many[1])
+
+
+def test_ngrams_are_counted_by_hand() -> None:
+    # "a b a" against "a a b" and "a b": a twice and b once stand in the first; "a b" in both, "b a" in none.
+    texts = LaidOut(np.array([0, 1, 0]), np.array([0, 3]))
+    others = LaidOut(np.array([0, 0, 1, 0, 1]), np.array([0, 3, 5]))
+    assert texts.matches(others, 2, np.array([0, 2])).tolist() == [[3, 1]]

@@ -17,6 +17,13 @@ from ragauge.contract.visible import visible
 Command = Callable[[Sequence[str] | None], int]
 
 
+def printable() -> None:
+    """Has standard output and error show a question mark for a character that the console's encoding lacks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def drop_output() -> None:
     """Sends stdout to nowhere after its reader has closed it: Python writes to it once more when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -31,8 +38,6 @@ def told(command: Command) -> Command:
 
         guard_output()
         logging.basicConfig(format="%(message)s")
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # a terminal that has no such letter
         try:
             with interruption.terminable():
                 code = command(arguments)

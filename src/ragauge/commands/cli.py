@@ -10,6 +10,7 @@ import difflib
 import sys
 
 from ragauge.commands import known
+from ragauge.commands._errors import printable
 from ragauge.contract import __version__
 from ragauge.contract.errors import ConfigError
 
@@ -33,6 +34,7 @@ python -m ragauge and, in a clone, python run.py are the same as ragauge.
 
 def main() -> int:
     """Runs what sys.argv asks for; returns the exit code of the process."""
+    printable()
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         print(f"ragauge {__version__}")

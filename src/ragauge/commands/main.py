@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragauge.commands import known
+from ragauge.commands._composing import composed_once
 from ragauge.commands._errors import drop_output
 from ragauge.commands.conf import (
     conf_folder,
@@ -155,6 +156,7 @@ def run_composed(
         stack.enter_context(_command_line(arguments, preparing))
         refuse_shadowed(conf_folder(), config_dir())
         stack.enter_context(interruption.terminable())
+        stack.enter_context(composed_once())
         hydra.main(version_base="1.3", config_path=str(conf_folder()), config_name=config_name)(task)()
     except Refused as refused:
         raise refused.error from None

@@ -9,6 +9,7 @@ import platform
 import re
 import socket
 import subprocess
+import sys
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -100,7 +101,7 @@ def _git(*args: str) -> str | None:
     try:
         # Where the code is, which need not be where it was started.
         command = ["git", "-C", str(Path(__file__).parent), *args]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
@@ -159,6 +160,8 @@ def process_mark(pid: int) -> str:
 
 def alive(pid: int) -> bool:
     """Whether a process of this machine exists and has not ended (a zombie has)."""
+    if sys.platform == "win32":  # where os.kill would end the process, or send it Ctrl-C
+        return _alive_on_windows(pid)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -167,6 +170,19 @@ def alive(pid: int) -> bool:
         return True
     stat = _stat(pid)
     return pid > 0 and (not stat or stat[0] != "Z")
+
+
+def _alive_on_windows(pid: int) -> bool:
+    import ctypes
+
+    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined,unused-ignore]
+    handle = kernel.OpenProcess(0x1000, False, pid)  # PROCESS_QUERY_LIMITED_INFORMATION
+    if not handle:
+        return False
+    code = ctypes.c_ulong()
+    known = kernel.GetExitCodeProcess(handle, ctypes.byref(code))
+    kernel.CloseHandle(handle)
+    return not known or code.value == 259  # STILL_ACTIVE
 
 
 def _stat(pid: int) -> list[str]:

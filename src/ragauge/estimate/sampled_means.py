@@ -37,11 +37,11 @@ def sampled_mean(frame: pd.DataFrame, info: AnswerMeasureInfo, level: float = LE
     strata. The interval is about the population or these topics, as `sample_target` says: Wilson's for
     values in [0, 1] and signed ones, else Student's. NaN where fewer than two topics have a value.
     """
-    from scipy.stats import t
-
     seen = answered(frame, info.name)
     if seen is None:
         return None
+    from scipy.stats import t  # here, since it takes half a second
+
     values = frame[info.name].to_numpy(dtype=float)
     scale, start = (2.0, -1.0) if info.unit == "signed" else (1.0, 0.0)
     values, n = (values - start) / scale, int((seen & ~np.isnan(values)).sum())

@@ -36,7 +36,7 @@ class JobFolder:
         """One id for all jobs of a sweep, from its folder's date, time and place; None for a single job."""
         if self.sweep is None:
             return None
-        place = hashlib.sha256(str(self.sweep).encode()).hexdigest()[:6]
+        place = hashlib.sha256(os.fsencode(self.sweep)).hexdigest()[:6]
         return f"{self.sweep.parent.name}_{self.sweep.name}_{place}"
 
     @property

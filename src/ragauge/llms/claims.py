@@ -8,27 +8,33 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
-if sys.platform != "win32":  # on Windows claims hold within the process only
+from filelock import FileLock, Timeout
+
+fcntl: ModuleType | None
+try:
     import fcntl
+except ImportError:  # on Windows
+    fcntl = None
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 
 class FileClaims:
-    """One locked byte of a file per claim."""
+    """One locked byte of a file per claim; one locked file beside it where the system locks no bytes."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         about = os.fstat(self._file)
         self.real_file = about.st_dev, about.st_ino
         self.users = 0
-        self._held: set[int] = set()
+        self._beside = path.with_name(f"{path.name}.claims")
+        self._held: dict[int, FileLock | None] = {}
         self._lock = threading.Lock()
 
     def take(self, number: int) -> bool:
@@ -37,20 +43,29 @@ class FileClaims:
             # A process is always granted the locks that it holds itself.
             if number in self._held:
                 return False
-            if sys.platform != "win32":
-                try:
+            lock = None
+            try:
+                if fcntl is not None:
                     fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
-                except OSError:
-                    return False
-            self._held.add(number)
+                else:
+                    self._beside.mkdir(exist_ok=True)
+                    lock = FileLock(self._beside / f"{number:x}", blocking=False)
+                    lock.acquire()
+            except (OSError, Timeout):
+                return False
+            self._held[number] = lock
             return True
 
     def drop(self, number: int) -> None:
         """Ends a claim."""
         with self._lock:
-            self._held.discard(number)
-            if sys.platform != "win32":
+            lock = self._held.pop(number, None)
+            if fcntl is not None:
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, number)
+            elif lock is not None:
+                lock.release()
+                with contextlib.suppress(OSError):  # another process claims it already
+                    (self._beside / f"{number:x}").unlink()
 
     def close(self) -> None:
         """Ends all claims once everybody in the process who uses the file has closed it."""
@@ -59,6 +74,8 @@ class FileClaims:
             if self.users == 0:
                 _in_process.pop((os.getpid(), *self.real_file), None)
                 os.close(self._file)
+                for number in list(self._held) if fcntl is None else ():
+                    self.drop(number)
 
 
 _in_process: dict[tuple[int, int, int], FileClaims] = {}

@@ -355,6 +355,8 @@ def salvage(path: Path, damaged_file: int) -> None:
             old.execute("BEGIN IMMEDIATE")  # nobody writes to the damaged file from here on
             kept = _copy(old, fresh, path.stat().st_size)
             aside = path.with_name(f"{path.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
+            if os.name == "nt":
+                old.close()  # Windows replaces no open file
             os.link(path, aside)  # a second name, so that there is a ledger at the path at any time
             for suffix in ("-wal", "-shm"):
                 with contextlib.suppress(FileNotFoundError):

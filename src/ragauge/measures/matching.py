@@ -125,6 +125,8 @@ class BatchedMeasure:
         nothing to match.
         """
         _check(evidence, contexts, ends)
+        if not any(evidence):
+            return [np.empty((0, len(of_context))) for of_context in ends]
 
         def score(bounds: tuple[int, int]) -> list[np.ndarray]:
             of_batch = slice(*bounds)

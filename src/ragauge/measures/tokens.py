@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -42,6 +43,7 @@ class _Bare(dict[int, int | None]):
         return found
 
 
+_FEW = 50_000  # symbols that Python counts in less time than importing numba takes
 _BARE = _Bare()
 _BARE_OF_ASCII = str.maketrans("", "", string.punctuation)
 
@@ -191,11 +193,30 @@ class LaidOut:
         first: those from first[i] to before first[i + 1] are the others of text i; an n-gram counts as often
         as the one of them has it that has it most.
         """
+        first = np.arange(len(self.at)) if first is None else first
+        if len(self.symbols) + len(others.symbols) <= _FEW:
+            return _counted(self, others, order, first)
         from ragauge.measures._answer_kernels import ngram_matches  # here, since numba takes its time
 
-        first = np.arange(len(self.at)) if first is None else first
         found: np.ndarray = ngram_matches(self.symbols, self.at, others.symbols, others.at, first, order)
         return found
+
+
+def _counted(texts: LaidOut, others: LaidOut, order: int, first: np.ndarray) -> np.ndarray:
+    """`LaidOut.matches` by Python's own counters."""
+    found = np.zeros((len(texts.at) - 1, order), dtype=np.int64)
+    every, of_others = ([one.tolist() for one in np.split(part.symbols, part.at[1:-1])] for part in (texts, others))
+    for i in range(len(found)):
+        for n in range(1, order + 1):
+            most: Counter[tuple[int, ...]] = Counter()
+            for other in of_others[first[i] : first[i + 1]]:
+                most |= _ngrams(other, n)
+            found[i, n - 1] = (_ngrams(every[i], n) & most).total()
+    return found
+
+
+def _ngrams(symbols: list[int], n: int) -> Counter[tuple[int, ...]]:
+    return Counter(zip(*(symbols[start:] for start in range(n)), strict=False))
 
 
 class _Numbers(dict[Any, int]):

@@ -57,10 +57,12 @@ def serve(uri: str, port: int, tell: Callable[[str], None] = print, command: Seq
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         # In a process group of its own: Ctrl-C then reaches this process alone, which ends the server's. Only
         # this process can write to the guard's pipe: when it ends, by kill -9 too, the guard ends the group.
-        guard = subprocess.Popen(["/bin/sh", "-c", _GUARD], stdin=subprocess.PIPE, process_group=0)
-        server = subprocess.Popen(
-            command, env={**os.environ, **given}, stdout=said, stderr=said, process_group=guard.pid
-        )
+        # Windows has no such groups: there the server gets the Ctrl-C, too.
+        guard, group = None, {}
+        if os.name == "posix":
+            guard = subprocess.Popen(["/bin/sh", "-c", _GUARD], stdin=subprocess.PIPE, process_group=0)
+            group = {"process_group": guard.pid}
+        server = subprocess.Popen(command, env={**os.environ, **given}, stdout=said, stderr=said, **group)
         try:
             with working("MLflow's server starts"):
                 while not _answers(url):
@@ -101,12 +103,13 @@ def _last(said: TextIO) -> str:
     return redact(" | ".join(lines[-_LINES:]) or "it said nothing")
 
 
-def _end(server: subprocess.Popen[bytes], guard: subprocess.Popen[bytes]) -> None:
+def _end(server: subprocess.Popen[bytes], guard: subprocess.Popen[bytes] | None) -> None:
     """Ends the server with all that it started, and the guard, whose process group they are."""
     server.terminate()
     with suppress(subprocess.TimeoutExpired):
         server.wait(_GRACE)
-    guard.communicate()  # closes the pipe
+    if guard is not None:
+        guard.communicate()  # closes the pipe
     server.wait()
 
 
