@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 from ragauge.findings.lacking import _printed
 from ragauge.findings.unread import UnreadTexts, unread
 from ragauge.retrieval.chunkers import SemanticChunker
-from ragauge.retrieval.reading import Reader
+from ragauge.retrieval.reading import Reader, Reading
 from ragauge.texts.model_files import model_path
 
 MINILM = Path(str(model_path("all-MiniLM-L6-v2")))
@@ -82,4 +82,8 @@ def test_each_line_is_said_once_in_a_sweep_and_its_numbers_are_metrics() -> None
     assert found.metrics == {"unread_retriever_texts": 1, "unread_retriever_share": pytest.approx(50 / 420)}
     assert len(finding.show(job, found.value, {}).notes) == 1
     assert finding.show(job, found.value, {}).notes == []
+    assert found.value[0].reading.unread > 0.1
+    few = replace(found.value[0], reading=Reading(1, 10_000, 0.0009))
+    job.record["sweep_id"] = None
+    assert finding.show(job, [few], {}).notes == []
     _printed.cache_clear()

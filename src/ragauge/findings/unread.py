@@ -24,6 +24,7 @@ from ragauge.retrieval.reading import Reader, Reading
 log = logging.getLogger(__name__)
 
 _MOST = 20_000  # texts whose tokens are counted; of more, as many that are spread evenly
+_SAID = 0.001  # share of unread tokens from which on a job says so
 _GROUPS = ("embedder", "retriever", "reranker", "chunker", "measure")
 
 
@@ -77,8 +78,9 @@ class UnreadTexts(JobFinding):
         return Found(value, metrics=metrics)
 
     def show(self, job: Job, value: list[Unread], found: Founds) -> Shown:
-        """A warning each; of a sweep's jobs each once."""
-        return Shown(notes=new_lines([one.sentence for one in value], job.record["sweep_id"]))
+        """A warning for each that leaves a noticeable share unread; of a sweep's jobs each once."""
+        lines = [one.sentence for one in value if one.reading.unread >= _SAID]
+        return Shown(notes=new_lines(lines, job.record["sweep_id"]))
 
 
 def unread(pipeline: Any) -> list[Unread]:
