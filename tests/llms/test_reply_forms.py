@@ -161,6 +161,33 @@ def test_half_of_a_surrogate_pair_becomes_a_replacement_character(store: Store) 
             assert reply.text == "Paris \ufffd"
 
 
+def test_a_character_whose_halves_ollama_sends_apart_is_whole(store: Store) -> None:
+    begins = '{"model": "m", "created_at": "2026-01-01T00:00:00Z", "message": {"role": "assistant", "content": '
+    body = f'{begins}"Paris \\ud83d"}}, "done": false}}\n{begins}"\\ude00"}}, "done": true, "done_reason": "stop"}}\n'
+    with serving(lambda request: (200, body)) as (url, _):
+        model = {"_target_": "langchain_ollama.ChatOllama", "model": "m", "base_url": url}
+        (reply,) = ChatLLM(chat=model).ask(["p"], store, "answers")
+    assert reply.text == "Paris \U0001f600"
+
+
+def test_a_streamed_reply_keeps_its_thoughts_apart(store: Store) -> None:
+    deltas = [({"role": "assistant", "reasoning_content": "H"}, None), ({"reasoning_content": "m."}, None),
+              ({"content": "Paris"}, None), ({}, "length")]  # fmt: skip
+    about = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    events = [{**about, "choices": [{"index": 0, "delta": d, "finish_reason": end}]} for d, end in deltas]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+    with serving(lambda request: (200, body)) as (url, _):
+        (reply,) = ChatLLM(**chat(url, streaming=True)).ask(["p"], store, "answers")
+    assert (reply.text, reply.thoughts, reply.error) == ("Paris", "Hm.", CUT)
+
+
+@pytest.mark.parametrize("content", ["Paris", ["Par", "is"], [{"type": "text", "text": "Paris"}], {"text": "Paris"}])
+def test_a_text_is_read_in_whatever_form_its_content_comes(store: Store, content: Any) -> None:
+    with serving(lambda request: (200, said(content))) as (url, _):
+        (reply,) = ChatLLM(**chat(url)).ask(["p"], store, "answers")
+    assert reply.text == "Paris"
+
+
 @pytest.mark.parametrize("knows", ["max_tokens", "max_completion_tokens"])
 def test_the_token_limit_is_sent_by_the_name_that_the_server_knows(store: Store, knows: str) -> None:
     other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[knows]

@@ -110,18 +110,21 @@ def costs_of_replies(replies: pd.DataFrame, prefix: str = "") -> dict[str, float
     }
 
 
-def notes_of_replies(metrics: Mapping[str, float], n_answers: int | None = None) -> list[str]:
+def notes_of_replies(metrics: Mapping[str, float], n_answers: int = 0) -> list[str]:
     """Sentences on replies that were cut at the token limit, and on those that came with thoughts.
 
-    n_answers: how many answers there are, for the count of those.
+    n_answers: how many answers there are; 0 where it is not known.
     """
     told = {"llm_cut": "Replies cut at the token limit: {}; max_tokens (num_predict) of the model's chat sets it",
             "llm_thoughts": "Replies with thoughts, which are no part of what is measured: {}"}  # fmt: skip
     notes = []
     for name, sentence in told.items():
         counts = {prefix: metrics.get(f"{prefix}{name}", 0) for prefix in CALLS}
-        of = {"": "" if n_answers is None else f" of {whole(n_answers)}"}
-        listed = [f"{CALLS[prefix].lower()} {whole(n)}{of.get(prefix, '')}" for prefix, n in counts.items() if n]
+        listed = [
+            f"{CALLS[prefix].lower()} {whole(n)}" + (f" of {whole(n_answers)}" if not prefix and n <= n_answers else "")
+            for prefix, n in counts.items()
+            if n
+        ]
         if listed:
             notes.append(sentence.format(", ".join(listed)))
     return notes
@@ -239,7 +242,8 @@ class Cost(Finding):
         ]
         names = {name for record in jobs.records for name in record["metrics"]}
         of_all = {name: sum(record["metrics"].get(name, 0) for record in jobs.records) for name in names}
-        told = [f"{note}." for note in notes_of_replies(of_all)]
+        statuses = jobs.outcomes["answer_status"] if "answer_status" in jobs.outcomes else pd.Series(dtype="str")
+        told = [f"{note}." for note in notes_of_replies(of_all, int(statuses.isin(["ok", "cut"]).sum()))]
         if stages := stage_seconds(jobs.records):
             rows: list[list[Cell]] = [[stage, Num(time, "seconds")] for stage, time in stages.items()]
             said = Text("A stage whose output was in the store took the time of reading it.", "small")

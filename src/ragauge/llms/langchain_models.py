@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ragauge.llms.replies import THOUGHTS, status_of, token_counts, told_in
+from ragauge.texts.surrogates import without_surrogates
 
 _LIMIT, _LIMIT_OF_OPENAI = "max_tokens", "max_completion_tokens"
 _REFUSES_FIELDS = (400, 422)
@@ -80,30 +81,68 @@ class _OpenAI:
     def _create_chat_result(self, response: Any, generation_info: dict[str, Any] | None = None) -> Any:
         if hasattr(response, "model_dump"):
             response = response.model_dump(exclude={"choices": {"__all__": {"message": {"parsed"}}}}, warnings=False)
-        told = response
         if isinstance(response, dict):
             # LangChain adds up what the server says, and fails where it is no number.
-            told = {**response, "usage": _believed(response.get("usage"))}
-        result = super()._create_chat_result(told, generation_info)  # type: ignore[misc]
-        for choice, generation in zip(told["choices"], result.generations, strict=False):
-            beside = generation.message.additional_kwargs
-            beside |= {name: choice["message"][name] for name in (*THOUGHTS, "refusal") if choice["message"].get(name)}
+            response = {**response, "usage": _believed(response.get("usage"))}
+        for choice in _choices(response):
+            choice["message"]["content"] = _content(choice["message"].get("content"))
+        result = super()._create_chat_result(response, generation_info)  # type: ignore[misc]
+        for choice, generation in zip(_choices(response), result.generations, strict=False):
+            generation.message.additional_kwargs |= _beside(choice["message"])
             if choice.get("error"):
                 generation.generation_info["finish_reason"] = f"error: {_message_of(choice['error'])}"
         return result
+
+    def _convert_chunk_to_generation_chunk(self, chunk: Any, *args: Any, **kwargs: Any) -> Any:
+        """A part of a streamed reply."""
+        if isinstance(chunk, dict):
+            chunk = {**chunk, "usage": _believed(chunk.get("usage"))}
+        deltas = [choice["delta"] for choice in _choices(chunk, "delta")]
+        for delta in deltas:
+            delta["content"] = _content(delta.get("content"))
+        found = super()._convert_chunk_to_generation_chunk(chunk, *args, **kwargs)  # type: ignore[misc]
+        if found is not None and deltas:
+            found.message.additional_kwargs |= _beside(deltas[0])
+        return found
 
 
 class _Ollama:
     """Ollama's client."""
 
     async def _acreate_chat_stream(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        thoughts = ""
+        thoughts, half = "", ""
         async for part in super()._acreate_chat_stream(*args, **kwargs):  # type: ignore[misc]
-            if not isinstance(part, str):
-                thoughts += (part.get("message") or {}).get("thinking") or ""
-                if part.get("done") and thoughts:
-                    part = {**dict(part), "thinking": thoughts}
-            yield part
+            if isinstance(part, str):
+                yield part
+                continue
+            message = dict(part.get("message") or {})
+            thoughts += message.get("thinking") or ""
+            text, done = half + (message.get("content") or ""), part.get("done")
+            # Half of a surrogate pair at the end may have its other half in the next part.
+            half = text[-1] if text and not done and "\ud800" <= text[-1] <= "\udbff" else ""
+            message["content"] = without_surrogates(text.removesuffix(half))
+            yield {**dict(part), "message": message, **({"thinking": thoughts} if done and thoughts else {})}
+
+
+def _choices(response: Any, holds: str = "message") -> list[dict[str, Any]]:
+    """The choices of a reply that hold a message, or of a part of one with a `delta`."""
+    choices = response.get("choices") if isinstance(response, dict) else None
+    listed = choices if isinstance(choices, list) else []
+    return [choice for choice in listed if isinstance(choice, dict) and isinstance(choice.get(holds), dict)]
+
+
+def _content(content: Any) -> Any:
+    """A message's content as LangChain takes it: a text that UTF-8 can hold, a list of parts, or None."""
+    if isinstance(content, Mapping):
+        content = content.get("text")
+    if isinstance(content, (int, float)) and not isinstance(content, bool):
+        content = str(content)
+    return without_surrogates(content) if isinstance(content, str) else content
+
+
+def _beside(message: Mapping[str, Any]) -> dict[str, Any]:
+    """What a message says beside its text: thoughts, and a refusal."""
+    return {name: message[name] for name in (*THOUGHTS, "refusal") if message.get(name)}
 
 
 def _believed(usage: Any) -> dict[str, int] | None:

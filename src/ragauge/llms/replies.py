@@ -273,7 +273,7 @@ def told_in(error: Exception) -> str:
     """
     for link in causes(error):
         response = getattr(link, "response", None)
-        if getattr(response, "status_code", 0) < 400:
+        if response is None or getattr(response, "status_code", 0) < 400:
             continue
         try:
             text = str(response.text)

@@ -118,7 +118,7 @@ def _of_channels(reply: str, start: int, thoughts: list[str]) -> str | None:
     channel = _CHANNEL.match(reply, start)
     if channel is None:
         return None
-    final = []
+    final: list[str] = []
     while channel:
         ends = _END_OF_MESSAGE.search(reply, channel.end())
         text = reply[channel.end() : ends.start() if ends else len(reply)].strip()

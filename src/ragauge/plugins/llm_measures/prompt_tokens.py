@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ragauge.llms.clients import hooks
 from ragauge.llms.json_replies import json_of
-from ragauge.llms.replies import Received
+from ragauge.llms.replies import Received, token_counts
 
 _NOT_TOLD = "the server gives no log probabilities of a prompt: POST /completions with echo and logprobs"
 
@@ -55,9 +55,10 @@ def _received(content: bytes) -> Received:
         whole = len(told) == n_prompt - 1 > 0 and all(isfinite(value) and value <= 0 for value in told)
     except (ValueError, LookupError, TypeError, AttributeError):
         return Received("", "", None, None, _NOT_TOLD)
+    counts = token_counts(n_prompt, n_written)
     if not whole:
-        return Received("", "", n_prompt, n_written, _NOT_TOLD)
-    return Received(json.dumps(Told(sum(told), len(told))._asdict()), "stop", n_prompt, n_written, None)
+        return Received("", "", *counts, _NOT_TOLD)
+    return Received(json.dumps(Told(sum(told), len(told))._asdict()), "stop", *counts, None)
 
 
 def read_told(reply: str) -> Told | None:
