@@ -32,7 +32,7 @@ def installed(*modules: str) -> bool:
 def require_extra(key: str, *modules: str, instead: str = "") -> None:
     """ConfigError with the command that installs them, where some of these top-level modules are not there.
 
-    key: what needs them, such as retriever=milvus. instead: what the user may choose without them.
+    key: the option that needs them, such as retriever=milvus. instead: other options, which need none.
     """
     if lacking := _lacking(modules):
         raise ConfigError(_line(key, lacking) + (f", or {instead}" if instead else ""))
