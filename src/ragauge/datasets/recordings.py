@@ -293,13 +293,13 @@ def recorded_row(row: Mapping[str, Any], where: str, number: str) -> Recorded:
 
 
 def by_topic(
-    file: Path, found: Iterable[tuple[str, Value]], qids: Sequence[str], what: str, on_missing: str
+    file: Path, found: Iterable[tuple[str, Value]], qids: Sequence[str], what: str, on_missing: str, advice: str = ""
 ) -> dict[str, Value]:
     """The record of each qid that the file records once; equal repetitions count once.
 
     `what` names it in the message, one line that counts and lists qids that are missing, that stand with two
-    different values and that are no topic's. DataError with on_missing="raise" where any is missing or
-    repeated, and always where no topic is in the file.
+    different values and that are no topic's; `advice` ends it. DataError with on_missing="raise" where any is missing
+    or repeated, and always where no topic is in the file.
     """
     wanted = set(qids)
     known: dict[str, Value] = {}
@@ -326,7 +326,7 @@ def by_topic(
     if len(missing) == len(qids) and qids:
         raise DataError(line)
     if (missing or repeated) and on_missing == "raise":
-        raise DataError(f"{line}; on_missing=missing counts these topics as missing")
+        raise DataError(f"{line}; on_missing=missing counts these topics as missing{advice}")
     if told:
         (log.warning if missing or repeated else log.info)("%s", line)
     return {qid: value for qid, value in known.items() if qid not in repeated}

@@ -27,7 +27,7 @@ from ragauge.track import views
 log = logging.getLogger(__name__)
 
 _SWEEP_FILE = "multirun.yaml"  # Hydra writes it when a sweep starts
-_RECORDED = ("docs", "run", "layouts", "part_scores")  # frames: where a report finds what a job laid out
+_RECORDED = ("docs", "run", "unranked", "layouts", "part_scores")  # frames: where a report finds what a job laid out
 
 
 def pin_window(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
@@ -95,7 +95,9 @@ def _find_out(job: MeasuredJob, run: track.Run) -> None:
     write_config(job.cfg, job.folder, run.folder / "config")
     job.find_out("scores", run)
     record["dataset_digest"] = pipeline.entry("dataset").digest
-    record["entries"] = {made.key.stage: made.digest for made in map(pipeline.entry_of, _RECORDED)}
+    made = {frame for stage in pipeline.stages for frame in stage.makes}
+    kept = [pipeline.entry_of(frame) for frame in _RECORDED if frame in made]
+    record["entries"] = {entry.key.stage: entry.digest for entry in kept}
     if of.llm.kind in ASKED or of.judge.kind == "chat":
         run.flush()
     job.find_out("answers", run)

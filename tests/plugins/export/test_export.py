@@ -42,6 +42,13 @@ def test_a_turn_is_exported_with_the_turns_before_it(tmp_path: Path) -> None:
     first, second = samples(tmp_path)
     assert "history" not in first
     assert (second["user_input"], second["history"], second["turn"]) == ("When?", ["Who?", "Anna"], 2)
+    assert (second["retrieved_contexts"], second["docnos"]) == (["Anna did."], ["d"])
+    # Contexts that are not known are null, and no empty list: that would be a retrieval of nothing.
+    frame("run", "unranked", qid=["c-2"], why=["no context"])
+    (tmp_path / "job.json").write_text(json.dumps({**record, "entries": {**entries, "run": "1"}}))
+    first, second = samples(tmp_path)
+    assert first["docnos"] == ["d"]
+    assert (second["retrieved_contexts"], second["docnos"]) == (None, None)
 
 
 def test_what_cannot_be_exported_is_said(tmp_path: Path) -> None:

@@ -128,7 +128,9 @@ def test_missing_repeated_and_unknown_qids_are_counted_in_one_line(
         "1 qids stand there with two different ones of the contexts ('q1'); "
         "5 qids in it are no topic of the dataset ('z0', 'z1', 'z2', …)"
     )
-    assert str(error.value) == f"{told}; on_missing=missing counts these topics as missing"
+    assert str(error.value) == (
+        f"{told}; on_missing=missing counts these topics as missing, retriever.on_missing=empty as ones without hits"
+    )
     with caplog.at_level(logging.WARNING):
         assert contexts(path, on_missing="missing") == ["", ""]
     assert caplog.messages == [told]

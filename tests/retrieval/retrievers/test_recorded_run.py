@@ -91,7 +91,7 @@ def test_topics_without_hits_are_an_error_or_told(tmp_path: Path, caplog: pytest
     unknown = "1 qids in it are no topic of the dataset ('elsewhere')"
     told = f"some.trec: 1 of 2 topics have no hits in it ('q1'); {unknown}"
     assert told in str(error.value)
-    assert str(error.value).endswith("on_missing=missing counts these topics as missing")
+    assert str(error.value).endswith("as missing, retriever.on_missing=empty as ones without hits")
     with caplog.at_level(logging.WARNING):
         assert ranked(tmp_path, text, on_missing="missing") == [("q2", "b%p0", 0)]
     assert told in caplog.text

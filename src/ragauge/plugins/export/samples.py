@@ -9,13 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.answer_measures import NOT_SAMPLED
+from ragauge.contract.answer_measures import NO_CONTEXT, NOT_SAMPLED
 from ragauge.contract.errors import DataError
 from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE, read_record, read_table, require_fields
 from ragauge.contract.topics import HISTORY, attributes_of, references
 from ragauge.retrieval.contexts import contexts_at
 
 SAMPLES_FILE = "samples.jsonl"
+_NO_CONTEXTS = {"retrieved_contexts": None, "docnos": None}
 
 
 def write_samples(folder: Path, out: Path | None = None) -> tuple[Path, int]:
@@ -51,7 +52,7 @@ def samples(folder: Path) -> Iterator[dict[str, Any]]:
     )
     contexts = contexts.merge(layouts[["qid", "layout", "starts"]], on=["qid", "layout"]).set_index("qid")
     parts = evidence.dropna(subset="text").sort_values(["qid", "part"]).groupby("qid")["text"].agg(list)
-    rows, known = outcomes.set_index("qid"), references(topics)
+    rows, known, unknown = outcomes.set_index("qid"), references(topics), _without_contexts(record)
     attributes = attributes_of(topics)
     for topic in topics.to_dict("records"):
         qid = topic["qid"]
@@ -64,8 +65,7 @@ def samples(folder: Path) -> Iterator[dict[str, Any]]:
             "qid": qid,
             "user_input": topic["query"],
             **({HISTORY: list(topic[HISTORY])} if len(topic.get(HISTORY, ())) else {}),
-            "retrieved_contexts": _pieces(context["text"], context["starts"][: len(context["docnos"])]),
-            "docnos": list(context["docnos"]),
+            **(_NO_CONTEXTS if qid in unknown else _contexts(context)),
             "response": row["answer"] if answered else None,
             **({"error": row["answer_error"]} if failed else {}),
             **({"reference": known[qid][0]} if known[qid] else {}),
@@ -75,6 +75,20 @@ def samples(folder: Path) -> Iterator[dict[str, Any]]:
             **({} if pd.isna(row["label"]) else {"label": int(row["label"])}),
             **{name: topic[name] for name in attributes if not pd.isna(topic[name])},
         }
+
+
+def _contexts(context: Mapping[Any, Any]) -> dict[str, Any]:
+    docnos = list(context["docnos"])
+    return {"retrieved_contexts": _pieces(context["text"], context["starts"][: len(docnos)]), "docnos": docnos}
+
+
+def _without_contexts(record: Mapping[str, Any]) -> set[str]:
+    """The topics whose contexts are not known, in a job of texts that a system brought."""
+    of_run = record["entries"].get("run")
+    if of_run is None or not (Path(record["store"]) / "run" / of_run / "unranked.parquet").is_file():
+        return set()
+    unranked = stored(record, "run", "unranked")
+    return set(unranked.loc[unranked["why"] == NO_CONTEXT, "qid"])
 
 
 def _pieces(text: str, starts: Any) -> list[str]:

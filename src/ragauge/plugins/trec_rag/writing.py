@@ -19,6 +19,7 @@ from ragauge.plugins.export.samples import samples, stored
 from ragauge.plugins.trec_rag.answers import MOST_REFERENCES, RagAnswer, Sentence, sentences_of
 from ragauge.plugins.trec_rag.system import METADATA, REFERENCES, RUN_ID, TOPIC_ID
 
+_RANKED = ("reranked", "without_own", "rewritten", "run")  # the stages that may make a job's run, the last first
 _START, _END = "# ir_metadata.start", "# ir_metadata.end"
 
 
@@ -34,7 +35,7 @@ def write_files(folder: Path, out: Path, run_id: str | None, year: int | None, t
     out.mkdir(parents=True, exist_ok=True)
     (out / "answers.jsonl").write_text("".join(one.line() for one in answers), encoding="utf-8")
     written = {"answers.jsonl": len(answers)}
-    run = stored(record, "reranked" if "reranked" in record["entries"] else "run", "run")
+    run = stored(record, next(stage for stage in _RANKED if stage in record["entries"]), "run")
     if len(run):
         tag = answers[0].run_id if answers else str(run_id)
         write_trec_run(run, out / "run.trec", tag)

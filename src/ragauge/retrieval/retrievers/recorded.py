@@ -24,6 +24,7 @@ from ragauge.retrieval.passages import name_of
 from ragauge.retrieval.retrievers._ranking import as_transformer, rows_by_docno, run_frame, say_cut
 
 EMPTY = "empty"
+_OR_EMPTY = f", retriever.on_missing={EMPTY} as ones without hits"
 NO_TEXTS = pd.DataFrame({"docno": pd.Series(dtype="str"), "text": pd.Series(dtype="str")})
 
 
@@ -123,7 +124,7 @@ class RecordedRetrieval:
                 raise DataError(f"{file}: no row has contexts or docnos; {have}; {alone}")
             found = [(row, _Contexts("", [])) for row in rows]  # an LLM alone
         told = [(row.qid, retrieved) for row, retrieved in found if retrieved is not None]
-        return recordings.by_topic(file, told, qids, "contexts", self.on_missing)
+        return recordings.by_topic(file, told, qids, "contexts", self.on_missing, _OR_EMPTY)
 
     def rows(self, file: Path) -> list[Recorded]:
         """The rows of the file that are the system's; a subclass reads files of another format."""
@@ -133,7 +134,7 @@ class RecordedRetrieval:
         """The run of a TREC run file, and the qids that it has."""
         lines = read_trec_run(file)
         there = [(qid, qid) for qid in lines["qid"].unique()]
-        recordings.by_topic(file, there, topics["qid"].tolist(), "hits", self.on_missing)
+        recordings.by_topic(file, there, topics["qid"].tolist(), "hits", self.on_missing, _OR_EMPTY)
         rows_of = rows_by_docno(chunks)
         topic = pd.Index(topics["qid"]).get_indexer(pd.Index(lines["qid"]))
         here = lines[topic >= 0].assign(topic=topic[topic >= 0])
