@@ -13,6 +13,8 @@ from ragauge.contract.errors import DataError
 from ragauge.plugins.export.command import main
 from ragauge.plugins.export.samples import samples
 
+DIGEST = "1" * 64
+
 
 def test_the_command_says_what_it_wrote(two_by_two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = next(folder for folder in sorted(two_by_two.glob("multirun/*/*/0")))
@@ -25,8 +27,8 @@ def test_the_command_says_what_it_wrote(two_by_two: Path, tmp_path: Path, capsys
 
 def test_a_turn_is_exported_with_the_turns_before_it(tmp_path: Path) -> None:
     def frame(stage: str, name: str, **columns: list[object]) -> None:
-        (tmp_path / stage / "1").mkdir(parents=True, exist_ok=True)
-        pd.DataFrame(columns).to_parquet(tmp_path / stage / "1" / f"{name}.parquet")
+        (tmp_path / stage / DIGEST).mkdir(parents=True, exist_ok=True)
+        pd.DataFrame(columns).to_parquet(tmp_path / stage / DIGEST / f"{name}.parquet")
 
     qids = ["c-1", "c-2"]
     frame("dataset", "topics", qid=qids, query=["Who?", "When?"], answer=["Anna", None],
@@ -36,7 +38,7 @@ def test_a_turn_is_exported_with_the_turns_before_it(tmp_path: Path) -> None:
     frame("context", "prefixes", qid=qids, layout=[0, 0], n_tokens=[5, 5], end=[9, 9], n_chunks=[1, 1], n_used=[2, 2])
     pd.DataFrame({"qid": qids, "answer": ["Anna", "In May."], "answer_status": "ok", "answer_error": None,
                   "label": [5, None]}).to_parquet(tmp_path / "outcomes.parquet")  # fmt: skip
-    entries = {"dataset": "1", "context": "1"}
+    entries = {"dataset": DIGEST, "context": DIGEST}
     record = {"name": "a job", "store": str(tmp_path), "entries": entries, "n_tokens": 5}
     (tmp_path / "job.json").write_text(json.dumps(record))
     first, second = samples(tmp_path)
@@ -45,7 +47,7 @@ def test_a_turn_is_exported_with_the_turns_before_it(tmp_path: Path) -> None:
     assert (second["retrieved_contexts"], second["docnos"]) == (["Anna did."], ["d"])
     # Contexts that are not known are null, and no empty list: that would be a retrieval of nothing.
     frame("run", "unranked", qid=["c-2"], why=["no context"])
-    (tmp_path / "job.json").write_text(json.dumps({**record, "entries": {**entries, "run": "1"}}))
+    (tmp_path / "job.json").write_text(json.dumps({**record, "entries": {**entries, "run": DIGEST}}))
     first, second = samples(tmp_path)
     assert first["docnos"] == ["d"]
     assert (second["retrieved_contexts"], second["docnos"]) == (None, None)
