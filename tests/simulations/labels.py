@@ -148,3 +148,29 @@ def other_period(n_labels: int, share_then: float, share_now: float, trials: int
         "ppi": float((np.abs(ppi - share_now) <= reach).mean()),
         "ppi_bias": float(ppi.mean() - share_now),
     }
+
+
+def nearly_all_right(share: float, errs: float, n_labels: int, trials: int, seed: int) -> dict[str, float]:
+    """Coverage of the 95 % interval of right answers where most draws of labels are all alike, and how many are.
+
+    Of 300 topics this share is right. The judge gives any class with probability `errs`, else the true one. Topics are
+    drawn to be labelled with probabilities that differ by a factor of five.
+    """
+    rng, n_topics, found = np.random.default_rng(seed), 300, []
+    for _ in range(trials):
+        truth = np.where(rng.random(n_topics) < share, 5, rng.choice([1, 2, 3, 4], n_topics))
+        label = np.where(rng.random(n_topics) < errs, rng.choice([1, 2, 3, 4, 5], n_topics), truth)
+        size = rng.uniform(0.2, 1, n_topics)
+        drawn = np.argsort(rng.random(n_topics) / size)[:n_labels]
+        given = np.isin(np.arange(n_topics), drawn)
+        rows = pd.DataFrame({"qid": np.arange(n_topics).astype(str), "n_tokens": 500, "system": "a", "ir_score": 0.5})
+        rows["label"], rows["human_label"] = (
+            pd.array(values, dtype="Int8") for values in (label, np.where(given, truth, None))
+        )
+        rows["human_probability"] = np.where(given, inclusion(size / size.sum(), n_labels), np.nan)
+        shares = human_shares(rows)
+        assert shares is not None
+        right = shares.set_index("share").loc["correct_share"]
+        found.append((right["lo"] <= share <= right["hi"], (truth[given] == 5).all(), right["hi"] - right["lo"]))
+    covered, alike, width = np.array(found, dtype=float).T
+    return {"coverage": float(covered.mean()), "alike": float(alike.mean()), "width": float(width.min())}

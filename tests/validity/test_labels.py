@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulations.labels import labelled, other_period
+from simulations.labels import labelled, nearly_all_right, other_period
 
 pytestmark = pytest.mark.slow
 
@@ -28,3 +28,10 @@ def test_labels_of_another_prevalence_serve_rogan_gladen_and_not_ppi() -> None:
     assert found["coverage"] >= 0.92
     assert abs(found["bias"]) < 0.02
     assert found["ppi"] < 0.1
+
+
+def test_labels_that_are_nearly_always_alike_keep_the_interval() -> None:
+    found = nearly_all_right(0.98, 0.5, 20, 150, seed=98)
+    assert found["alike"] > 0.5
+    assert found["coverage"] >= 0.88
+    assert found["width"] > 0.02
