@@ -1,5 +1,6 @@
 import ast
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,19 @@ def asked(question: str, text: str, tools: Tools, threshold: float = 0.1) -> str
 )
 def test_a_span_of_the_kind_that_is_asked_for_is_cut_out(question: str, answer: str, tools: Tools) -> None:
     assert asked(question, TEXT, tools) == answer
+
+
+def test_words_alone_are_compared_without_an_embedder(tools: Tools) -> None:
+    llm = Extractive(threshold=0.9, by="words")
+    assert llm.uses == frozenset()
+    questions = ["Who built the red tower?", "Who built the red castle?"]
+    topics = pd.DataFrame({"qid": ["q", "r"], "query": questions, "answer": ["", ""]})
+    rows = contexts(("q", 50, TEXT), ("r", 50, TEXT))
+    found = llm.answer(topics, rows, replace(tools, embedder=None))  # type: ignore[arg-type]
+    # All words of the first question stand in one sentence: a score of 1. A castle stands in none.
+    assert found["answer"].tolist() == ["Anna Berg", LACK_OF_INFORMATION]
+    with pytest.raises(ConfigError, match=r"llm\.by='letters'"):
+        Extractive(by="letters")
 
 
 def test_a_sentence_about_the_name_comes_before_one_that_mentions_it(tools: Tools) -> None:
