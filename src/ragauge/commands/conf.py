@@ -89,8 +89,8 @@ def search_path() -> list[str]:
 
 
 def as_text(value: str) -> str:
-    """The value in double quotes, as Hydra's grammar takes any text."""
-    escaped = value.replace('"', '\\"')
+    """The value in double quotes, as Hydra's grammar takes any text: a backslash counts before a quote alone."""
+    escaped = re.sub(r'(\\*)("|\Z)', lambda found: found[1] * 2 + ('\\"' if found[2] else ""), value)
     return f'"{escaped}"'
 
 
