@@ -32,7 +32,7 @@ _OF_MODELS = ("onnx", "vectors")  # what a store keeps of embedding models
 _TOGETHER = (
     "test_sweep.py", "test_example_package.py", "test_team_server.py", "test_documented_metrics.py", "test_groups.py",
     "test_comparison.py", "test_rerun.py", "test_onnx_backend.py", "test_html_report.py", "test_store_cli.py",
-    "test_versions.py", "test_track.py", "test_real_server.py",
+    "test_track.py", "test_real_server.py",
 )  # fmt: skip
 
 # Files whose quick tests fork commands, the first that of `two_by_two`. They run in one process, since each process

@@ -10,14 +10,10 @@ from planting.places import PACKAGE, ROOT
 
 TESTS = ROOT / "tests"
 
-# It compares the code with a register, and so notices any edit whatever it does.
-_LEFT_OUT = ("test_versions.py",)
-
 
 @cache
 def _test_files() -> dict[Path, str]:
-    files = [path for path in sorted(TESTS.rglob("test_*.py")) if path.name not in _LEFT_OUT]
-    return {path: path.read_text(encoding="utf-8") for path in files}
+    return {path: path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("test_*.py"))}
 
 
 def tests_of(file: Path, own: bool) -> list[Path]:

@@ -1,7 +1,7 @@
 """A stage of a job: what it reads and makes, and the component that does it.
 
 Its version is raised when its code, or that of what it calls in ragauge, gives another output:
-tests/experiment/test_versions.py fails where it was forgotten.
+tests/experiment/test_golden.py fails where it was forgotten.
 """
 
 from __future__ import annotations
