@@ -11,8 +11,9 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 _LONGEST = 64_000_000  # bytes of a JSON file that ragauge wrote about its own work
 _DEEPEST = 100  # lists and mappings within each other
@@ -26,7 +27,7 @@ class NotPlain(OSError):
         return f"{self.filename} {self.strerror}"
 
 
-def open_plain(file: Path, links: bool = True) -> BinaryIO:
+def open_plain(file: Path, links: bool = True) -> BufferedReader:
     """Opens a plain file to be read; NotPlain for anything else, and for a link unless `links` allows one."""
     try:
         # A pipe without a writer would be waited for here, were it not for O_NONBLOCK.

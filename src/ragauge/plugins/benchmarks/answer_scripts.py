@@ -62,7 +62,6 @@ class Squad2(AgainstReferences):
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """The values of every pair."""
-        as_script = {"tokens": "squad", "articles": _ARTICLES}
-        values = [part(**as_script).compared(answers, references, tools) for part in (ExactMatch, TokenF1)]
-        em, f1 = (next(iter(of.values())) for of in values)
+        parts = (ExactMatch(tokens="squad", articles=_ARTICLES), TokenF1(tokens="squad", articles=_ARTICLES))
+        em, f1 = (next(iter(part.compared(answers, references, tools).values())) for part in parts)
         return dict(zip((info.name for info in self.infos), (em, f1), strict=True))

@@ -111,13 +111,13 @@ def _block_file(folder: Path, number: int) -> Path:
 def _inverted(texts: Iterable[Sequence[str]], work: Inverting, engine: Engine, processes: int) -> Iterator[Block]:
     blocks = (some[start : start + _TEXTS_AT_ONCE] for some in texts for start in range(0, len(some), _TEXTS_AT_ONCE))
     first = list(islice(blocks, 2))
-    blocks = chain(first, blocks)
+    all_blocks = chain(first, blocks)
     if processes == 1 or len(first) < 2 or not isinstance(engine, LocalEngine):
-        yield from engine.map(work, blocks)
+        yield from engine.map(work, all_blocks)
         return
     waiting: deque[Future[Block]] = deque()
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        for block in blocks:
+        for block in all_blocks:
             waiting.append(pool.submit(work, block))
             if len(waiting) > processes:  # one more than are worked on, so that few texts are in memory
                 yield waiting.popleft().result()
