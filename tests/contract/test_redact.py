@@ -345,3 +345,31 @@ def test_the_last_word_of_a_name_says_whether_it_holds_a_secret_or_is_about_one(
 
 def test_a_value_that_is_no_number_is_no_key() -> None:
     assert secret_in({"dataset": {"limit": float("nan"), "more": [float("nan")]}}, "") is None
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("service.url=http://h/ok?k=Zz9&n=2: no value", "service.url=http://h/ok?k=***&n=***: no value"),
+        ("url=h/ok?k=Zz9", "url=h/ok?k=***"),
+        ("'https://h/a?Zz9'", "'https://h/a?***'"),
+        ("postgresql://me:Zz9@h/x?password=Zz9", "postgresql://***@h/x?password=***"),
+        ("what is it? See http://h/#/experiments/1", "what is it? See http://h/#/experiments/1"),
+    ],
+)
+def test_an_error_repeats_no_query_of_an_address(told: str, shown: str) -> None:
+    assert str(ConfigError(told)) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Be kind. ${oc.env:SVC_SECRET} $question", "${oc.decode:${oc.env:SVC_SECRET,x}}", "${chat.api_key}", "${style}",
+     "${oc.env:${which}}", "${.style}"],
+)  # fmt: skip
+def test_a_text_of_requests_reads_no_secret(text: str) -> None:
+    others = {"chat": {"api_key": "${oc.env:SVC_SECRET}"}, "style": "${oc.env:SVC_SECRET}", "which": "SVC_SECRET"}
+    for key in ({"prompt": text}, {"prompts": ["a", text]}, {"service": {"request": {"q": [{"k": text}]}}}):
+        with pytest.raises(ConfigError, match=r"prompt|request") as error:
+            config.refuse_keys(OmegaConf.create({**others, "judge": {"style": others["style"], **key}}))
+        assert "\n" not in str(error.value)
+    config.refuse_keys(OmegaConf.create({**others, "judge": {"prompt": "${oc.env:MY_STYLE}, ${name}", "name": "x"}}))

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ragauge.contract.redact import redact
+from ragauge.contract.redact import redact, without_queries
 
 
 class RagaugeError(Exception):
@@ -20,7 +20,7 @@ class RagaugeError(Exception):
     exit_code = 1
 
     def __str__(self) -> str:
-        return redact(super().__str__())
+        return without_queries(redact(super().__str__()))
 
 
 class ConfigError(RagaugeError):

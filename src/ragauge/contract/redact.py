@@ -83,6 +83,23 @@ def _redacted(text: str, known: Iterable[str]) -> str:
     return re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match[1])], text) if kept else text
 
 
+_PLACE = r"[^\s\"'<>?#]{0,2048}"
+_QUERY = re.compile(
+    rf"((?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]*://{_PLACE}|\bur[il]={_PLACE})\?([^\s\"'<>#]*[^\s\"'<>#:.,;)])", re.I
+)
+_QUERY_VALUE = re.compile(r"(?<==)[^&;]+")
+
+
+def without_queries(text: str) -> str:
+    """The text with *** for every value in the query of an address: a key may have any name there."""
+
+    def masked(match: re.Match[str]) -> str:
+        query = match[2]
+        return f"{match[1]}?{_QUERY_VALUE.sub(MASK, query) if '=' in query else MASK}"
+
+    return _QUERY.sub(masked, text)
+
+
 def _mask_word(text: str, value: str) -> str:
     """The text with the value masked, and the letters and digits next to it: they may be the rest of a longer key."""
     done, at = [], 0

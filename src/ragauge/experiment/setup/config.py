@@ -7,6 +7,8 @@ of a sweep starts.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.families import FAMILIES, PRIMARY
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.redact import redact_tree, secret_in
+from ragauge.contract.secret_patterns import is_secret_name, is_secret_variable
 from ragauge.experiment.setup.packages import PackageSearchPath
 from ragauge.texts.languages import AUTO, CODES, named_language
 
@@ -188,8 +191,57 @@ def refuse_keys(config: Any) -> None:
         told = told or secret_in([override], override.partition("=")[0].lstrip("+~"))
     told = told or secret_in(hydra, "hydra")
     told = told or next(filter(None, (_secret_name(config, key) for key in _NAMES)), None)
+    told = told or next(_secrets_in_requests(plain), None)
     if told:
         raise ConfigError(told)
+
+
+def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value that is no mapping or list, with its dotted key."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _flat(item, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _flat(item, f"{key}[{number}]")
+    else:
+        yield key, value
+
+
+_REFERENCE = re.compile(r"\$\{\s*([^${}]+?)\s*\}")
+_NAMED_BY_ANOTHER = re.compile(r"oc\.env\s*:\s*\$\{")
+_OF_REQUESTS = re.compile(r"prompt|instruct|(^|\.)request(\.|\[|$)", re.I)
+
+
+def _secrets_in_requests(plain: Any) -> Iterator[str]:
+    """The errors in texts of requests, such as prompts, that read a secret: what is asked is kept and logged.
+
+    plain: the config with its interpolations. Looked through are those of the texts, and those of what they name.
+    """
+    flat = {key: str(value) for key, value in _flat(plain)}
+    for key, text in flat.items():
+        if "${" not in text or not _OF_REQUESTS.search(key):
+            continue
+        if _NAMED_BY_ANOTHER.search(text):
+            yield f"{key}: reads a variable whose name another value gives; write its name, such as ${{oc.env:NAME}}"
+        texts, seen = [text], set[str]()
+        while texts:
+            for name in _REFERENCE.findall(texts.pop()):
+                _, colon, variable = name.partition(":")
+                own = variable.partition(",")[0].strip() if colon else name.rpartition(".")[2]
+                if (is_secret_variable if colon else is_secret_name)(own):
+                    yield (
+                        f"{key}: reads {name}, which holds a key or password, and what is asked is kept in the ledger: "
+                        "send keys in chat.api_key or in headers"
+                    )
+                elif not colon and name not in seen:
+                    seen.add(name)
+                    named = name.lstrip(".")  # of a relative one: every key that ends so
+                    texts += [
+                        value
+                        for other, value in flat.items()
+                        if other.startswith(f"{name}.") or other == name or (named != name and other.endswith(named))
+                    ]
 
 
 def _secret_name(config: Any, key: str) -> str | None:
