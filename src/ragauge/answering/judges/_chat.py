@@ -60,7 +60,7 @@ _FORM = '{"label": 1 to 5, "reason": "..."}'  # as the error of another reply sh
 _FORM_OF_BATCH = "$n class(es) 1 to 5 with commas between them"
 _CLASS = r"[1-5](?:\.0+)?(?![\d.]*\d)"
 _SCORE = re.compile(r"[1-5](?:\.0+)?")
-_SCORES = re.compile(rf"(?:[^\d\n]*:\s*)?\[?\s*(?P<scores>{_CLASS}(?:(?:\s*[,;]\s*|\s+){_CLASS})*)\s*\]?\.?")
+_SCORES = re.compile(rf"(?:[^\d\n]*:)?\s*(?:\[\s*)?(?P<scores>{_CLASS}(?:(?:\s*[,;]\s*|\s+){_CLASS})*)\s*\]?\.?")
 _MARKS = re.compile(r"```(?:json)?|[*`$]|\\boxed\{(?P<boxed>[^{}]*)\}")
 _BARE = re.compile(rf"\W*(?<![-−])(?P<label>{_CLASS})\W*")
 # A line that says nothing but which class it is, such as "Label: 5" or "The answer belongs to class 5."
