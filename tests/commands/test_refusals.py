@@ -232,3 +232,25 @@ def test_a_model_that_is_not_reachable_is_told_with_its_address(tmp_path: Path) 
     last = said.stderr.splitlines()[-1]
     assert "1 of 1 answers are missing" in last
     assert "1 attempt(s) (model llama3:8b at http://127.0.0.1:1), the last: " in last
+
+
+@pytest.mark.parametrize("name", ["run.log", ".hydra", ".hydra/config.yaml"])
+def test_a_run_s_folder_with_a_link_in_it_is_not_written_through(tmp_path: Path, name: str) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_text("theirs")
+    path = tmp_path / "run" / name
+    path.parent.mkdir(parents=True)
+    path.symlink_to(theirs)
+    line = refused(tmp_path, "hydra.run.dir=run", *SMALL)
+    assert line.startswith(f"error: {path} is there, and no plain file or folder")
+    assert theirs.read_text() == "theirs"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "theirs"]
+
+
+def test_a_sweep_s_folder_in_which_a_job_s_folder_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "sweep" / "0").symlink_to(tmp_path / "theirs")
+    line = refused(tmp_path, "-m", "hydra.sweep.dir=sweep", "n_tokens=100,200", *SMALL)
+    assert line.startswith(f"error: {tmp_path}/sweep/0 is there")
+    assert list((tmp_path / "theirs").iterdir()) == []

@@ -75,11 +75,14 @@ class KeysCallback(Callback):
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Ends the run where the config holds a key, before Hydra writes it."""
         _refuse_keys(config)
+        _refuse_links(Path(config.hydra.run.dir).absolute())
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Ends the process where the config holds a key or no job; remembers where the sweep is tracked."""
         _refuse_keys(config)
         _refuse_no_jobs(config)
+        sweep = Path(config.hydra.sweep.dir).absolute()
+        _refuse_links(sweep, *(path for path in sorted(sweep.glob("*")) if path.name.isdecimal()))
         hydra = GlobalHydra.instance().hydra
         if hydra is not None:
             hydra.config_loader = KeyGuard(hydra.config_loader)  # type: ignore[assignment]
@@ -102,6 +105,31 @@ def _refuse_keys(config: DictConfig) -> None:
         refuse_keys(config)
     except ConfigError as error:
         raise cli.Refused(error) from None
+
+
+# What Hydra writes into the folder of a run or a sweep: through a link, where one is there.
+_OF_HYDRA = (
+    "run.log",
+    "multirun.yaml",
+    ".hydra",
+    *(f".hydra/{name}.yaml" for name in ("config", "hydra", "overrides")),
+)
+
+
+def _refuse_links(*folders: Path) -> None:
+    """Ends the process where a file that Hydra would write is a link, a pipe or a device, or a job's folder is a link.
+
+    The first folder is the one that the user named; it may be a link itself.
+    """
+    for number, folder in enumerate(folders):
+        for path in (*([folder] if number else []), *(folder / name for name in _OF_HYDRA)):
+            if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir()):
+                raise cli.Refused(
+                    ConfigError(
+                        f"{path} is there, and no plain file or folder: it would be written through; delete it, or "
+                        "choose another folder by hydra.run.dir (of a sweep: hydra.sweep.dir)"
+                    )
+                )
 
 
 def _refuse_no_jobs(config: DictConfig) -> None:

@@ -13,9 +13,17 @@ from ragauge.commands._errors import told
 from ragauge.compare import choose_metrics
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.families import FAMILIES
+from ragauge.contract.output_files import add_force, refuse_foreign, write_output
 
 _WIDTH = 200  # of a table that no terminal bounds
 _STDOUT = "-"
+# What each file begins with, by which one that is there is known as ragauge's.
+_MARKS = {
+    "csv": "run_id,run,",
+    "topics_csv": "run_id,run,qid,",
+    "md": " of experiment ",
+    "latex": "% needs \\usepackage{booktabs}",
+}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -48,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
         ("md", "everything, as Markdown"), ("latex", "tables that need booktabs"),
     ):  # fmt: skip
         parser.add_argument(f"--{name}", metavar="FILE", help=f"{what}; - is standard output")
+    add_force(parser)
     parser.add_argument("--tracking-uri", help="where MLflow keeps the runs; else as in a run of ragauge")
     return parser
 
@@ -64,6 +73,9 @@ def _run(given: argparse.Namespace) -> None:
     to_stdout = [name for name, file in files.items() if file == _STDOUT]
     if len(to_stdout) > 1:
         raise ConfigError(f"--{' and --'.join(to_stdout).replace('_', '-')}: one format goes to standard output")
+    for name, file in files.items():
+        if file and file != _STDOUT:
+            refuse_foreign(Path(file), _MARKS[name], given.force)
     if given.topics < 0:
         raise ConfigError(f"--topics {given.topics}: allowed are 0 (none) and more")
     if given.bootstrap is not None and not 0 <= given.bootstrap <= 100_000:
@@ -100,8 +112,5 @@ def _run(given: argparse.Namespace) -> None:
 
 
 def _write(file: Path, content: str) -> None:
-    try:
-        file.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
+    write_output(file, content)
     print(f"wrote {file}", file=sys.stderr)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.output_files import replacing
 from ragauge.contract.plain_files import NotPlain, open_plain, read_json_object
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def begin_attempt(sweep: Path) -> None:
     """Notes in a sweep's folder that its jobs run again: their results replace those of earlier attempts."""
     with suppress(OSError):  # the jobs say why nothing can be written there
         sweep.mkdir(parents=True, exist_ok=True)
-        (sweep / _ATTEMPT).write_text(uuid.uuid4().hex, encoding="utf-8")
+        with replacing(sweep / _ATTEMPT) as draft:
+            draft.write_text(uuid.uuid4().hex, encoding="utf-8")
 
 
 def attempt_of(sweep: Path) -> str | None:

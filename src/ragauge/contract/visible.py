@@ -68,6 +68,16 @@ def spreadsheet_cell(value: Any) -> Any:
     return value
 
 
+def from_spreadsheet(cell: str) -> str:
+    """The text that `spreadsheet_cell` may have put an apostrophe before."""
+    return cell[1:] if cell[:1] == "'" and spreadsheet_cell(cell[1:]) == cell else cell
+
+
+def sheet_text(frame: pd.DataFrame) -> str:
+    """The frame as CSV that is read again: no cell is a formula, and nothing else changes."""
+    return str(frame.map(spreadsheet_cell).to_csv(index=False, lineterminator="\n"))
+
+
 def csv_text(frame: pd.DataFrame) -> str:
     """The frame as CSV for people: a text is one line, control characters are shown, no cell is a formula."""
     from pandas.api.types import is_numeric_dtype  # here: --help does without pandas

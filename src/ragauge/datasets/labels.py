@@ -13,6 +13,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import DRAWN_WITH, JUDGE_CLASSES, LABEL_OF
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.topics import QUESTIONS, labelled_as
+from ragauge.contract.visible import spreadsheet_cell
 from ragauge.datasets._fields import BadRow, valid_string
 from ragauge.datasets._files import csv_rows, named_cells, require_distinct
 from ragauge.datasets._packing import opened_text
@@ -80,6 +81,8 @@ def with_human_labels(outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 def join_labels(outcomes: pd.DataFrame, labels: pd.DataFrame, path: Path | str) -> pd.DataFrame:
     """The outcomes with these labels, rows as `read_human_labels` gives them; `path` names them in errors."""
+    written = {spreadsheet_cell(qid): qid for qid in outcomes["qid"]}  # in a sheet no cell is a formula
+    labels = labels.assign(qid=labels["qid"].map(lambda qid: written.get(qid, qid)))
     which = {column: outcomes[column].iloc[0] for column in WHICH if column in labels}
     for column, value in which.items():
         labels = labels[labels[column] == value]
@@ -117,7 +120,8 @@ def _words_digest(answer: object) -> str:
 def _of_the_answers(labels: pd.DataFrame, outcomes: pd.DataFrame, path: Path | str) -> pd.DataFrame:
     """The rows of the file that hold the job's answers, one a topic."""
     own = outcomes.set_index("qid")["answer"].map(words_of)
-    same = labels["answer"].map(words_of) == labels["qid"].map(own)
+    given = labels["answer"].map(words_of)
+    same = (given == labels["qid"].map(own)) | (given == labels["qid"].map(own.map(spreadsheet_cell)))
     other = ~labels["qid"].isin(labels.loc[same, "qid"]) & labels["qid"].map(own).ne("")
     if other.any():
         raise DataError(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.visible import from_spreadsheet
 from ragauge.estimate.sampling import choose_topics
 
 
@@ -36,6 +37,12 @@ class Sample:
         return choose_topics(even, self.n, seed=self.seed, design="uniform")
 
 
+def _read(file: str) -> pd.DataFrame:
+    """The rows of a file of topics; a qid that was kept from being a formula is as it was."""
+    rows = pd.read_csv(file, dtype={"qid": "str"})
+    return rows.assign(qid=rows["qid"].map(from_spreadsheet, na_action="ignore")) if "qid" in rows else rows
+
+
 @dataclass(frozen=True)
 class Listed(Sample):
     """The topics that a CSV file names: a row per topic, [qid, answered (1, 0)] and, where they were drawn by strata,
@@ -49,7 +56,7 @@ class Listed(Sample):
         """Raises ConfigError for another form, or a stratum with fewer than two answered topics."""
         key = f"llm.sample={file}"
         try:
-            rows = pd.read_csv(file, dtype={"qid": "str"})
+            rows = _read(file)
         except (OSError, ValueError) as error:
             raise ConfigError(f"{key}: no CSV file that can be read: {error}; allowed are integers and files") from None
         if not {"qid", "answered"} <= set(rows) or rows["qid"].isna().any() or rows["qid"].duplicated().any():
@@ -68,7 +75,7 @@ class Listed(Sample):
 
     def chosen(self, qids: pd.Series, unjudged: Collection[str]) -> pd.DataFrame:
         """The topics of the file that can be judged: [qid, stratum, judged]. ConfigError where it lacks one of qids."""
-        rows = pd.read_csv(self.file, dtype={"qid": "str"}).set_index("qid")
+        rows = _read(self.file).set_index("qid")
         if not qids.isin(rows.index).all():
             raise ConfigError(f"llm.sample={self.file}: no row of qid={qids[~qids.isin(rows.index)].iloc[0]!r}")
         rest = qids[~qids.isin(list(unjudged))]

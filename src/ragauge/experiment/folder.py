@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ragauge.contract.current_job import of_this_run
 from ragauge.contract.errors import DataError, MissingError, UnreadableJudgeError
 from ragauge.contract.interruption import CODES
+from ragauge.contract.output_files import replacing
 from ragauge.contract.records import RECORD_FILE, attempt_of, read_record
 from ragauge.contract.redact import redact_tree
 
@@ -95,6 +96,5 @@ class UnreadableJudge:
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Writes a JSON file without secrets, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".tmp")
-    draft.write_text(json.dumps(redact_tree(value), indent=1, ensure_ascii=False, default=float), encoding="utf-8")
-    os.replace(draft, path)
+    with replacing(path) as draft:
+        draft.write_text(json.dumps(redact_tree(value), indent=1, ensure_ascii=False, default=float), encoding="utf-8")

@@ -13,6 +13,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.families import check_primary
 from ragauge.contract.finding import JobFinding
 from ragauge.contract.loading import points_of
+from ragauge.contract.output_files import replacing
 from ragauge.contract.protocols import judges_together
 from ragauge.diagnose.failures import check_rules
 from ragauge.experiment.earlier import earlier_labels
@@ -86,11 +87,13 @@ def dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     further = [partial(finding.needs, job) for finding in job.findings]
     asked = needs(pipeline, judging=not later, seed=int(cfg.seed), further=further)
     folder.path.mkdir(parents=True, exist_ok=True)
-    asked.to_parquet(folder.path / NEEDS_FILE, index=False)
+    with replacing(folder.path / NEEDS_FILE) as draft:
+        asked.to_parquet(draft, index=False)
     record |= {"status": "DRY RUN", "needs": added_up(asked), "judged_later": later}
     print(f"{record['name']:<32} {describe_needs(record['needs'])}{', then the judge' if later else ''}")
     print(f"  {plan}")
     if pipeline.answered is not None:
         whole = needs(replace(pipeline, answered=None, sample=None), judging=not later, seed=int(cfg.seed))
-        whole.to_parquet(folder.path / NEEDS_OF_ALL_FILE, index=False)
+        with replacing(folder.path / NEEDS_OF_ALL_FILE) as draft:
+            whole.to_parquet(draft, index=False)
         print(f"  all {len(pipeline.frame('topics')):,} topics: {describe_needs(added_up(whole))}")

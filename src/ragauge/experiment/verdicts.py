@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ragauge import track
 from ragauge.contract import comparable
+from ragauge.contract.output_files import replacing
 from ragauge.contract.records import FRAMES_TAG, OUTCOMES_FILE
 from ragauge.experiment.measured import MeasuredJob
 from ragauge.experiment.measured_by import measured_by
@@ -25,7 +26,8 @@ _STORED = (
 def log_verdicts(job: MeasuredJob, run: track.Run) -> None:
     """Logs what the verdicts say, keeps the outcomes in the job's folder, and tags where its frames lie."""
     job.find_out("verdicts", run)
-    job.outcomes.to_parquet(job.folder.path / OUTCOMES_FILE, index=False)
+    with replacing(job.folder.path / OUTCOMES_FILE) as draft:
+        job.outcomes.to_parquet(draft, index=False)
     write_details(job.frame("answer_values"), job.folder.path)
     run.tag(comparable.as_tag(measured_by(job.pipeline)) | frames_tag(job.pipeline, job.folder.path))
 

@@ -31,6 +31,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.output_files import replacing
 from ragauge.contract.records import DETAILS_FILE
 from ragauge.estimate.outcomes import right_of
 from ragauge.findings.tables import class_name
@@ -411,7 +412,8 @@ def write_details(values: pd.DataFrame, folder: Path) -> None:
     """Writes the details of a frame `answer_values` into a job's folder; no file where there is none."""
     if "detail" in values and values["detail"].notna().any():
         kept = values.loc[values["detail"].notna(), list(_COLUMNS)]
-        kept.to_parquet(folder / DETAILS_FILE, index=False)
+        with replacing(folder / DETAILS_FILE) as draft:
+            kept.to_parquet(draft, index=False)
 
 
 def detail_lines(detail: str) -> list[str]:

@@ -6,7 +6,6 @@ Every text that comes from data is escaped.
 from __future__ import annotations
 
 import base64
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ from ragauge.contract.finding import (
     Text,
     columns_of,
 )
+from ragauge.contract.output_files import replacing
 from ragauge.contract.visible import visible
 from ragauge.show.drawing import svg
 from ragauge.show.formats import interval, written
@@ -72,10 +72,9 @@ class Page:
 def write_report(pages: Sequence[Page], path: Path) -> None:
     """Writes the pages as one HTML file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.tmp")
-    # Lone surrogates, which a JSON corpus may hold, have no UTF-8.
-    draft.write_bytes(html(pages).encode("utf-8", "replace"))
-    os.replace(draft, path)
+    with replacing(path) as draft:
+        # Lone surrogates, which a JSON corpus may hold, have no UTF-8.
+        draft.write_bytes(html(pages).encode("utf-8", "replace"))
 
 
 def html(pages: Sequence[Page]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ragauge.commands._errors import told
+from ragauge.contract.output_files import add_force
 
 ABOUT = "writes a job's questions, contexts, answers and labels as one file of samples"
 
@@ -18,6 +19,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("folder", type=Path, help="a job's folder: outputs/<date>/<time>, or one of a sweep")
     parser.add_argument("-o", "--out", type=Path, help="the file to write; else samples.jsonl in the folder")
+    add_force(parser)
     return parser
 
 
@@ -27,6 +29,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     from ragauge.plugins.export.samples import write_samples  # after the arguments: it imports for seconds
 
-    path, n = write_samples(given.folder, given.out)
+    path, n = write_samples(given.folder, given.out, given.force)
     print(f"{path}: {n:,} samples; experiment=recorded recorded.path={path} reads them")
     return 0

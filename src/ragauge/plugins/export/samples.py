@@ -11,6 +11,7 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_CONTEXT, NOT_SAMPLED
 from ragauge.contract.errors import DataError
+from ragauge.contract.output_files import refuse_foreign, write_output
 from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE, read_record, read_table, require_fields
 from ragauge.contract.topics import HISTORY, attributes_of, references
 from ragauge.retrieval.contexts import contexts_at
@@ -19,17 +20,18 @@ SAMPLES_FILE = "samples.jsonl"
 _NO_CONTEXTS = {"retrieved_contexts": None, "docnos": None}
 
 
-def write_samples(folder: Path, out: Path | None = None) -> tuple[Path, int]:
+def write_samples(folder: Path, out: Path | None = None, force: bool = False) -> tuple[Path, int]:
     """Writes the samples of the job in a folder as JSON Lines; the file and how many there are.
 
     RAGAS's names, and qid, docnos, label, error and the topic's attributes beside them. The contexts
     are what the LLM was given, cut at the job's n_tokens. Without `out` the file stands in the folder.
-    DataError where the folder holds no finished job, and where the store no longer has what it retrieved.
+    ConfigError where a file is there that is none of these, unless force is set; DataError where the folder holds no
+    finished job, and where the store no longer has what it retrieved.
     """
     path = out or folder / SAMPLES_FILE
+    refuse_foreign(path, '{"qid": ', force)
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in samples(folder)]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(lines), encoding="utf-8", errors="surrogatepass")
+    write_output(path, "".join(lines))
     return path, len(lines)
 
 

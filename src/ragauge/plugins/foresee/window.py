@@ -17,6 +17,7 @@ from ragauge import track
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.contract.interruption import refuse_lost
+from ragauge.contract.output_files import replacing
 from ragauge.contract.redact import remember
 from ragauge.contract.visible import csv_text
 from ragauge.estimate.outcomes import CLASSES, of_these_topics, with_classes
@@ -120,8 +121,10 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         if found.drift is not None:
             run.table(found.drift, "drift.json")
         folder.path.mkdir(parents=True, exist_ok=True)
-        found.topics.to_parquet(folder.path / f"{TABLE}.parquet", index=False)
-        (folder.path / f"{TABLE}.csv").write_text(csv_text(found.topics), encoding="utf-8", newline="")
+        with replacing(folder.path / f"{TABLE}.parquet") as draft:
+            found.topics.to_parquet(draft, index=False)
+        with replacing(folder.path / f"{TABLE}.csv") as draft:
+            draft.write_text(csv_text(found.topics), encoding="utf-8", newline="")
         record |= {"metrics": found.metrics, "dataset_digest": pipeline.entry("dataset").digest}
     record["status"] = "FINISHED"
     for line in lines(found, reference):

@@ -12,10 +12,13 @@ from typing import Any
 
 from ragauge.commands._errors import told
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.output_files import add_force, refuse_foreign, write_output
 from ragauge.plugins.gate.rules import PRESETS, Gate, read_gate, read_gate_file
 
 ABOUT = "holds a job or a sweep to quality rules; exit code 3 where one is not met"
 _STDOUT = "-"
+# What each file begins with, by which one that is there is known as ragauge's.
+_MARKS = {"junit": '<testsuites name="ragauge gate"', "markdown": "### Quality gate ", "json": '{\n  "exit_code": '}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -45,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--junit", metavar="FILE", help="JUnit XML; - is standard output")
     parser.add_argument("--markdown", metavar="FILE", help="a summary for a pull request; - is standard output")
     parser.add_argument("--json", metavar="FILE", help="everything, as JSON; - is standard output")
+    add_force(parser)
     parser.add_argument("--github", action="store_true", help="annotations for GitHub's pull requests")
     parser.add_argument("--tracking-uri", help="where MLflow keeps the runs; else as in a run of ragauge")
     return parser
@@ -61,6 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"--{' and --'.join([*to_stdout, *(['github'] if given.github else [])])}: one format goes to "
             "standard output"
         )
+    for name, file in files.items():
+        if file and file != _STDOUT:
+            refuse_foreign(Path(file), _MARKS[name], given.force)
     gate = _gate(given)
     # After the arguments: they import for seconds, and the help of ragauge reads ABOUT alone.
     from ragauge.plugins.gate import formats
@@ -128,9 +135,5 @@ def _rule(text: str) -> tuple[str, Any]:
 
 
 def _write(file: Path, content: str) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
+    write_output(file, content)
     print(f"wrote {file}", file=sys.stderr)

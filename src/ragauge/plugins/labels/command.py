@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ragauge.commands._errors import told
+from ragauge.contract.output_files import write_output
+from ragauge.contract.visible import sheet_text
 
 ABOUT = "draws the answers that people should label, so that corrected shares get narrow"
 
@@ -49,8 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.queue is not None:
         uri = given.tracking_uri or recorded_uri(sweeps[0].records[0]["tracking_uri"])
         table = in_queue(table, given.queue, uri, sweeps[0].experiment)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    table.to_csv(given.out, index=False, encoding="utf-8")
+    write_output(given.out, sheet_text(table))
     known, labelled = sheet.expected, int(table["label"].notna().sum())
     how = f"learnt from {known.learnt_from} labels" if known.learnt_from else "by verdict and IR score alone"
     print(

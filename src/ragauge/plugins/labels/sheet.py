@@ -13,6 +13,7 @@ from ragauge.contract.checks import require, require_count
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.visible import spreadsheet_cell
 from ragauge.datasets.labels import read_human_labels, with_human_labels, words_of
 from ragauge.estimate.outcomes import asked, with_classes
 from ragauge.plugins.labels.design import draw
@@ -122,6 +123,8 @@ def _refuse_other(out: Path, rows: pd.DataFrame, known: Expected, budget: int, s
     if n > budget // rows["system"].nunique():
         raise DataError(f"{out} has {len(old)} answers: a larger budget draws more, a smaller one none")
     again = _table(rows, known, max(n, 1), seed, salt)
+    # As a sheet has them: no cell of it is a formula.
+    again = again.assign(**{name: again[name].map(spreadsheet_cell) for name in ("qid", "system")})
     both = old.merge(again, on=["qid", "system"], suffixes=("", "_now"))
     apart = (both["probability"] - both["probability_now"]).abs().max()
     if len(both) < max(len(old), len(again)) or apart > _SAME:

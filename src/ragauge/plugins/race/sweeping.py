@@ -18,9 +18,10 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, GateError
+from ragauge.contract.output_files import write_output
 from ragauge.contract.records import attempt_of
 from ragauge.contract.redact import redact
-from ragauge.contract.visible import visible
+from ragauge.contract.visible import sheet_text, visible
 from ragauge.experiment.folder import write_json
 from ragauge.plugins.race.course import Course, Rules, run_race
 from ragauge.plugins.race.strata import errors, interleaved, run_stratified_race
@@ -94,7 +95,7 @@ def _file(folder: Path, order: Sequence[str], of: np.ndarray, n: int) -> Path:
     file = folder / f"race_topics_{n}.csv"
     rows = pd.DataFrame({"qid": order, "answered": (np.arange(len(order)) < n).astype(int), "stratum": of})
     file.parent.mkdir(parents=True, exist_ok=True)
-    rows.to_csv(file, index=False)
+    write_output(file, sheet_text(rows))
     return file
 
 

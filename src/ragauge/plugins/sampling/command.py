@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ragauge.commands._errors import told
+from ragauge.contract.output_files import add_force, refuse_foreign, write_output
+from ragauge.contract.visible import sheet_text
 
 ABOUT = "draws the topics to answer by the risk that their answers are wrong"
 
@@ -24,6 +26,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--trust", action="store_true", help="load a predictor that executes code of its author")
     parser.add_argument("--tracking-uri", help="where MLflow keeps the predictor; else as in a run of ragauge")
     parser.add_argument("--out", default="sample.csv", help="the file to write (sample.csv)")
+    add_force(parser)
     return parser
 
 
@@ -33,12 +36,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     from ragauge.plugins.sampling.risks import chances_of_right, drawn_by_risk, outcomes_in
 
+    refuse_foreign(Path(given.out), "p_right", given.force)
     outcomes = outcomes_in(Path(given.folder))
     right = chances_of_right(outcomes, given.predictor, given.tracking_uri, given.trust)
     chosen = drawn_by_risk(outcomes, right, given.n, given.seed)
     means = right.groupby(level=0).mean()
     table = chosen.rename(columns={"judged": "answered"}).astype({"answered": int})
-    table.assign(p_right=table["qid"].map(means).round(4)).to_csv(given.out, index=False)
+    table = table.assign(p_right=table["qid"].map(means).round(4))
+    write_output(Path(given.out), sheet_text(table))
     for stratum, rows in table.groupby("stratum"):
         mean = means[rows["qid"]].mean()
         print(f"stratum {stratum}: {rows['answered'].sum():,} of {len(rows):,} topics; P(right) {mean:.2f} in the mean")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ragauge.commands._errors import told
+from ragauge.contract.output_files import add_force, refuse_foreign
 
 ABOUT = "writes a job as TREC RAG's files, and scores assignments of nuggets as nuggetizer does"
 
@@ -23,6 +24,7 @@ def _parser() -> argparse.ArgumentParser:
     scores = commands.add_parser("scores", help="strict and other scores of a file of assignments")
     scores.add_argument("file", type=Path, help="assignments as nuggetizer writes them, JSON Lines")
     scores.add_argument("-o", "--out", type=Path, required=True, help="the file to write, a row a topic and the means")
+    add_force(scores)
     return parser
 
 
@@ -33,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.command == "scores":
         from ragauge.plugins.trec_rag.scores import write_scores
 
+        refuse_foreign(given.out, '{"qid": ', given.force)
         means = write_scores(given.file, given.out)
         shown = ", ".join(f"{name.removesuffix('_score')} {means[name]:.4f}" for name in means if name != "qid")
         print(f"{given.out}: means over topics: {shown}")

@@ -9,6 +9,7 @@ from statistics import mean
 from typing import Any
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.output_files import write_output
 from ragauge.datasets import BadRow
 from ragauge.datasets._fields import listed
 from ragauge.datasets._files import json_rows, parse_json
@@ -54,5 +55,5 @@ def read_rows(file: Path) -> list[Mapping[str, Any]]:
 def write_scores(file: Path, out: Path) -> dict[str, Any]:
     """Writes the scores of a file of assignments as JSON Lines, and returns the row of the means."""
     lines = score_lines(read_rows(file))
-    out.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    write_output(out, "".join(json.dumps(line) + "\n" for line in lines))
     return lines[-1]

@@ -1,0 +1,70 @@
+"""Files that a command writes where its user says: never over a file that somebody else wrote, unless told to."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import stat
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ragauge.contract.errors import ConfigError, full_disk
+
+_LOOKED_AT = 400  # characters at the beginning of a file, in which its mark stands
+
+
+def add_force(parser: argparse.ArgumentParser) -> None:
+    """Adds the option --force to a command with output files."""
+    parser.add_argument("--force", action="store_true", help="write over a file that ragauge did not write")
+
+
+def refuse_foreign(file: Path, mark: str, force: bool) -> None:
+    """ConfigError where a file is there that ragauge did not write, as its beginning has no mark, and force is not set.
+
+    mark: what stands at the beginning of every such file of ragauge. An empty file may be written, and what is no plain
+    file, such as /dev/stdout, is.
+    """
+    if force:
+        return
+    try:
+        if not file.is_file():
+            return
+        with file.open("rb") as stream:
+            begins = stream.read(_LOOKED_AT)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file} cannot be written: {getattr(error, 'strerror', error)}") from error
+    if begins and mark.encode() not in begins:
+        raise ConfigError(f"{file} is there, and ragauge did not write it: give another name, or --force")
+
+
+def write_output(file: Path, text: str) -> None:
+    """Writes a text, whole or not at all; ConfigError where it cannot be written, OSError where the disk is full."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.exists() and not file.is_file():  # a pipe or a device takes what comes
+            file.write_text(text, encoding="utf-8", errors="surrogatepass", newline="")
+            return
+        with replacing(Path(os.path.realpath(file))) as draft:
+            draft.write_text(text, encoding="utf-8", errors="surrogatepass", newline="")
+    except OSError as error:
+        if full_disk(error):
+            raise
+        raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """A path to write to, which then takes the place of the file; of a link the link itself is replaced.
+
+    Where the block raises, the file stays as it was.
+    """
+    draft = file.with_name(f".{file.name}.{uuid.uuid4().hex[:12]}.tmp")
+    try:
+        yield draft
+        if file.exists() and not file.is_symlink():
+            os.chmod(draft, stat.S_IMODE(file.stat().st_mode))
+        os.replace(draft, file)
+    finally:
+        draft.unlink(missing_ok=True)
