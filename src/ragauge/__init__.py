@@ -90,8 +90,9 @@ def evaluate(
 
     samples: a list of dicts, a DataFrame, a RAGAS or DeepEval dataset, or the path of a JSON Lines, CSV or Parquet
     file, with the names of docs/recorded.md. metrics: answer measures (docs/measures.md). judge: the judge that puts
-    answers into the five classes, such as "lexical" or "openai". app: a function that is asked the questions of rows
-    without an answer; it returns the answer, (answer, contexts), or a dict of a row's keys. Other keys as of `run`.
+    answers into the five classes, such as "lexical" or "openai". app: a function,
+    asynchronous or not, that is asked the questions of rows without an answer. It returns the answer,
+    (answer, contexts), or a dict of a row's keys. Other keys as of `run`.
 
     Returns a job, or a sweep where the rows name several systems. Raises what `run` raises.
     """

@@ -29,11 +29,11 @@ _OTHERS = [path for name in ("stdlib", "purelib", "platlib") if (path := sysconf
 
 
 def ask_app(app: Callable[[str], Any], rows: list[dict[str, Any]]) -> str | None:
-    """Asks the app for the rows without an answer, and puts what it returns into them, in place and one by one.
+    """Asks the app the questions of rows without an answer, one by one, and completes these rows in place.
 
-    What it raises is the row's `error`. Returns the line that says so of every row, where none was answered, else None.
-    DataError for an app that cannot be called with a question, for a row without one, and where the first thing that it
-    returns is nothing that a row takes; a later one is its row's error.
+    An exception of the app becomes the row's `error`. Returns a message where every row failed, else None. DataError
+    for an app that takes other arguments, and for a row without a question. DataError, too, where the app's first value
+    cannot be read; a later one becomes its row's error.
     """
     _require_one_argument(app)
     questions = [_question(row, number) for number, row in enumerate(rows, 1)]

@@ -1,7 +1,7 @@
-"""Rows as other tools export them, nested in their own way, as rows of the names in `ragauge.datasets.recordings`.
+"""Turns rows that other tools export, with objects in them, into flat rows of `ragauge.datasets.recordings`.
 
-Rows of promptfoo are opened by its own keys. Of others, such as FlashRAG, Langfuse, LangSmith, Braintrust and MLflow,
-objects under `input`, `output` and `expected` are: what they hold has there the names that it would have in the row.
+FlashRAG, Langfuse, LangSmith, Braintrust and MLflow write objects under `input`, `output` and `expected`: their keys
+become keys of the row. Results of promptfoo have keys of their own.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def docnos_of(entries: Sequence[Any]) -> list[str] | None:
 
 
 def _inside(inner: Mapping[str, Any], to: str, names: Names) -> dict[str, Any]:
-    """What an object holds, by the names of a row: its main text is `to`, whatever name it has there."""
+    """The keys of an object as keys of a row: the one with its main text becomes `to`."""
     main = {"question": names["question"], "answer": names["answer"], "reference": names["reference"]}[to]
     # The answer that is expected is called an answer there, too.
     main = (*main, *names["references"], *names["answer"]) if to == "reference" else main

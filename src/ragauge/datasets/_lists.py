@@ -1,8 +1,8 @@
-"""Lists of texts that stand in one cell or under one key, as values or as somebody printed them.
+"""Lists of texts in one cell or under one key, as values or printed.
 
-A text is a printed list where it begins with `[`, ends with `]`, and holds nothing but quoted texts, numbers, nulls and
-lists of these, as JSON, Python or numpy print them. References and evidence must have a quoted text among them:
-`["Paris", 'City of Paris']` are two texts, `[0, 1]` and `[sic] Paris` are one each.
+`["Paris", 'City of Paris']` is a printed list of two texts, `[0, 1]` and `[sic] Paris` are one text each. A printed
+list begins with `[` and ends with `]`. Between them stand only quoted texts, numbers, nulls and lists of these, as
+JSON, Python or numpy print them. In references and evidence at least one text must be quoted.
 """
 
 from __future__ import annotations

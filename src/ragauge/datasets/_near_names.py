@@ -1,4 +1,4 @@
-"""Says of columns that are not read, but whose names are nearly known ones, what they might have been."""
+"""Warns of columns with misspelled names, such as `Reference` for `reference`."""
 
 from __future__ import annotations
 

@@ -56,8 +56,8 @@ def kind(file: Path) -> str:
 def opened(file: Path) -> Iterator[BinaryIO]:
     """The bytes of a file, unpacked.
 
-    DataError where it cannot be read or unpacked, where it unpacks to more than a file may hold, and where a file that
-    is not packed by its name begins as no text does.
+    DataError where it cannot be read or unpacked, or unpacks to more than a file may hold. DataError, too, where the
+    first bytes are those of a packed file or a spreadsheet, and the name is another.
     """
     if not is_packed(file):
         with _raw(file) as plain:
@@ -79,7 +79,7 @@ def _raw(file: Path) -> Any:
 
 
 class _Unpacking(io.RawIOBase):
-    """What a packed stream holds; DataError where it is damaged, or longer than a file may be."""
+    """The unpacked bytes of a stream; DataError where it is damaged, or longer than a file may be."""
 
     def __init__(self, file: Path, packed: Any) -> None:
         self._file, self._packed, self._size = file, packed, 0

@@ -99,7 +99,7 @@ class Recorded:
         return None if value is None else valid_string(_said(value), repr(self.named[key]))
 
     def references(self) -> tuple[str, ...]:
-        """The reference answers under both keys, but empty ones; BadRow for what is no text and no list of texts."""
+        """The reference answers under both keys, without empty ones; BadRow for any value but texts."""
         keys = [key for key in ("reference", "references") if key in self.values]
         given = [one for key in keys for one in all_texts(self.values[key], repr(self.named[key]))]
         return tuple(one for one in given if one.strip())

@@ -284,7 +284,7 @@ def test_a_reader_of_the_library_is_no_name_and_takes_no_file_of_the_working_dir
 @pytest.mark.usefixtures("cache")
 def test_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(ConfigError, match=r"needs the package `datasets` \(pip install 'ragauge\[hub\]'\)"):
+    with pytest.raises(ConfigError, match=r"needs datasets, which is not installed: pip install 'ragauge\[hub\]'"):
         HuggingFace(path="some/set").files()
 
 

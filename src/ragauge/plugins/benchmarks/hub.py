@@ -49,7 +49,9 @@ class Table:
         path = Path(self.path).expanduser()
         if path.is_file():
             if not is_table(path):
-                raise ConfigError(f"dataset.{self.key}={self.path}: allowed are files of {', '.join(SUFFIXES)}")
+                raise ConfigError(
+                    f"dataset.{self.key}={self.path}: allowed are files of {', '.join(SUFFIXES)}, packed or not"
+                )
             return [path]
         folder = path / self.subset if self.subset else path
         there = sorted(file for file in folder.rglob("*") if is_table(file) and file.is_file())

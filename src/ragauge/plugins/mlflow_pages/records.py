@@ -130,7 +130,7 @@ def place_of(tags: Mapping[str, str]) -> float:
 
 
 def _more(tags: Mapping[str, str]) -> dict[str, Any]:
-    """What the tag of a record says of its topic, {} without it; BadRow where it is not as ragauge wrote it."""
+    """The content of a record's tag, {} without one; BadRow where the tag is not as ragauge wrote it."""
     text = tags.get(MORE_TAG, "{}")
     bad = BadRow(f"tag {MORE_TAG!r} is no longer what ragauge wrote: {short(text)}")
     try:
