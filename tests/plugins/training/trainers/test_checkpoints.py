@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 from pathlib import Path
 
@@ -57,3 +58,15 @@ def test_an_error_of_torch_s_writing_is_a_full_disk_where_it_is_full(
         assert (told.value.errno, told.value.filename) == (errno.ENOSPC, str(tmp_path))
     else:
         assert str(told.value) == said
+
+
+def test_a_checkpoint_with_a_pipe_a_link_or_an_odd_name_is_not_taken_up(tmp_path: Path) -> None:
+    whole = checkpoint(tmp_path, 100)
+    os.mkfifo(checkpoint(tmp_path, 200) / "optimizer.pt")
+    (tmp_path / "checkpoint-300").symlink_to(whole)
+    (tmp_path / "checkpoint-last").mkdir()
+    state = checkpoint(tmp_path, 400) / "trainer_state.json"
+    state.unlink()
+    os.mkfifo(state)
+    assert last_checkpoint(tmp_path) == whole
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-100", "checkpoint-last"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ragauge.contract.plain_files import plain_files, read_json_object, remove_all
 from ragauge.retrieval.pretrained import quiet as quiet_loading
 
 BEST = "best.safetensors"  # below the checkpoints: the weights of the best step so far
@@ -19,14 +19,18 @@ _FULL = 16 << 20  # bytes of free space, below which a failed write of torch is 
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The latest whole checkpoint; what a killed process left half written is removed."""
+    """The latest whole checkpoint; what a killed process left half written, or is a link, is removed."""
     whole = []
-    for found in sorted(folder.glob("checkpoint-*"), key=lambda p: int(p.name.rpartition("-")[2])):
+    steps = {int(step): path for path in folder.glob("checkpoint-*") if (step := path.name[11:]).isdecimal()}
+    for _, found in sorted(steps.items()):
         try:
-            json.loads((found / STATE).read_text(encoding="utf-8"))
+            read_json_object(found / STATE, links=False)
+            for _ in plain_files(found):  # raises where one is none: the store may be shared
+                pass
             whole.append(found)
         except (OSError, ValueError):
-            shutil.rmtree(found, ignore_errors=True)
+            with suppress(OSError):
+                remove_all(found)
     (folder / f"{BEST}.new").unlink(missing_ok=True)
     return whole[-1] if whole else None
 
