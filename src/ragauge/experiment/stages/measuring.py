@@ -238,7 +238,9 @@ class RankingColumns(Stage):
     def make(self, reads: Reads, tools: Tools) -> Frames:
         values = reads["ranking_values"]
         known = dict(zip(zip(values["qid"], values["measure"], strict=True), values["value"], strict=True))
-        unranked = dict(reads["unranked"].itertuples(index=False, name=None)) if _unranked(self.components) else {}
+        unranked: dict[str, str] = {}
+        if _unranked(self.components):
+            unranked = dict(zip(reads["unranked"]["qid"], reads["unranked"]["why"], strict=True))
         names = [info.name for info in self.shown(reads.__getitem__)]
         pairs = [(qid, name) for name in names for qid in reads["topics"]["qid"].tolist()]
         rows = {
