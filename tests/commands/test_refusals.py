@@ -76,6 +76,8 @@ def test_a_value_that_cannot_be_set_is_one_line_with_what_is_allowed(given: str,
         ("${seed}" * 20_000, r"20,000 interpolations \(\$\{...\}\); allowed are up to 100"),
         ("'" + "${seed}" * 101 + "'", "101 interpolations"),
         ("[" + "em," * 6_000 + "em]", "6,000 commas outside of quotes; allowed are up to 5,000"),
+        ("'${oc.env:" + "[" * 60 + "}'", "61 brackets within brackets"),
+        ("[" * 60 + "'" + "\\'" * 50_000, "60 brackets within brackets"),
         ("1" * 401, "401 digits of one number; allowed are up to 400"),
     ],
 )

@@ -16,7 +16,7 @@ import pytest
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import as_frame
 from ragauge.datasets import JsonlDataset, _packing
-from ragauge.datasets._files import json_value, lines
+from ragauge.datasets._files import json_value, lines, table_rows
 
 MB = 1_000_000
 UNPACKED = 64 * MB
@@ -49,6 +49,16 @@ def test_of_a_packed_file_no_thing_is_longer_than_a_document_may_be(
     file.write_bytes(pack(begin + piece * (4 * MB // len(piece))))
     with little_memory(), pytest.raises(DataError, match=f"bomb{suffix}: {what} unpacks to more than 2 MB"):
         read(file)
+
+
+def test_a_packed_cell_of_many_lines_is_no_longer_than_a_document_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_packing, "LONGEST", 2 * MB)
+    file = tmp_path / "bomb.csv.gz"
+    file.write_bytes(gzip.compress(b'question,answer\na,"' + b"word\n" * MB))
+    with little_memory(), pytest.raises(DataError, match=r"bomb\.csv\.gz, after row 0: .* larger than field limit"):
+        list(table_rows(file))
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)])

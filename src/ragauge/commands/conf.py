@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 _ROOT_FILE = "config.yaml"
 # A measure with parameters, AP(rel=2)@10, that stands in a list without quotes; Hydra would not read it.
 _BARE = re.compile(r"""(?<=[\[,])\s*([^\s,\[\]()"']+\([^()"]*\)[^\s,\[\]()"']*)\s*(?=[,\]])""")
-_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+# A quoted text; one that is not closed goes on to the end.
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*(?:'|\Z)|"(?:[^"\\]|\\.)*(?:"|\Z)""", re.DOTALL)
 _BRACKET = re.compile(r"[\[\](){}]")
 _DIGITS = re.compile(r"\d[\d_]*")
 _MOST_NESTED, _MOST_INTERPOLATIONS, _MOST_COMMAS = 50, 100, 5_000
@@ -138,10 +139,11 @@ def of_base(arguments: Sequence[str]) -> list[str]:
 def refuse_excessive(arguments: Sequence[str]) -> None:
     """ConfigError for an override that Hydra would read for minutes, or end in a traceback over.
 
-    Counted are interpolations, and outside of quotes brackets within brackets, commas, and digits of one number.
+    Counted are interpolations, brackets within brackets, commas, and digits of one number, but for texts in quotes.
     """
     for argument in arguments:
-        bare = _QUOTED.sub("", argument)
+        # Interpolations are read in quotes, too.
+        bare = argument if "${" in argument else _QUOTED.sub("", argument)
         depth = deepest = 0
         for bracket in _BRACKET.findall(bare):
             depth += 1 if bracket in "([{" else -1

@@ -18,6 +18,7 @@ Names = Mapping[str, Sequence[str]]
 # Keys of an object that stand for a whole file: a list of its rows, or an object with that list.
 _ROWS = ("results", "data", "rows", "samples", "test_cases", "testCases", "examples", "items", "records")
 _INPUT = ("input", "inputs")
+_OF_A_ROW = ("question", "query", "user_input", *_INPUT, "vars", "qid", "id", "_id", "docno", "text", "label", "system")
 _OUTPUT = ("output", "outputs")
 _EXPECTED = ("expected", "expected_output", "expectedOutput", "expectations", "reference_outputs")
 _WORDS = ("text", "content", "contents", "page_content", "value", "result")  # of a text alone in an object
@@ -27,7 +28,7 @@ _DOCNO = ("docno", "doc_id", "id", "_id", "document_id")
 
 def rows_within(row: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
     """The rows of a file that is one object; None of an object that is itself a row."""
-    if _held(row, ("question", "query", "user_input", *_INPUT, "vars", "qid")):
+    if _held(row, _OF_A_ROW):
         return None
     for name in _ROWS:
         value = row.get(name)

@@ -253,7 +253,7 @@ def csv_rows(
     check: raises DataError for a bad header. DataError for a file that is no CSV, and, with the advice, where the
     header is one cell that another separator would divide.
     """
-    csv.field_size_limit(_FIELD_LIMIT)
+    csv.field_size_limit(int(min(_FIELD_LIMIT, longest(file))))
     utf8 = codecs.lookup(encoding).name == "utf-8"
     number = 0
     # Bytes that cannot be decoded become lone surrogates, which the check of their own cell refuses.
