@@ -67,8 +67,8 @@ def compare_pairs(
     tables = topic_tables(frame, group, answers)
     compared = compared_by_class(frame, group)
     for measure in (m for m in OF_CLASSES if m in tables):
-        unknown = tables[measure].columns.difference([*compared])
-        tables[measure] = tables[measure].assign(**dict.fromkeys(unknown, np.nan))
+        table = tables[measure]
+        tables[measure] = table.where(np.broadcast_to(table.columns.isin([*compared]), table.shape))
     sampled = _Sampled.of(frame, group)
     names = {info.name for info in answers} if "answer_status" in frame else set()
     by_group = dict(list(frame.groupby(group))) if names else {}
