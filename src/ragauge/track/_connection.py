@@ -17,6 +17,7 @@ from filelock import FileLock
 
 from ragauge.contract.errors import ConfigError, TrackingError, full_disk, not_writable
 from ragauge.contract.redact import redact
+from ragauge.track._limits import limit_answers
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -93,6 +94,7 @@ def connect(uri: str) -> MlflowClient:
     import mlflow
     from mlflow import MlflowClient
 
+    limit_answers()
     with _prepared(uri), quiet():
         try:
             if (database := local_database(uri)) is not None:
