@@ -54,9 +54,11 @@ def test_equal_prompts_are_one_request_and_what_cannot_be_read_is_asked_for_once
     assert chat.asked == [("a", ""), ("b", ""), ("b", "once more"), ("c", ""), ("c", "once more"), ("d", "")]
 
 
-def test_json_is_the_whole_reply_or_its_fence_and_repeats_no_key() -> None:
+def test_json_is_the_reply_or_the_one_object_in_it_and_repeats_no_key() -> None:
     assert json_of(' {"a": [1, 2]} ') == {"a": [1, 2]}
     assert json_of('```json\n[{"a": 1}]\n```') == [{"a": 1}]
-    assert json_of('Here: {"a": 1}') is None
+    assert json_of('Here: {"a": 1}') == {"a": 1}
+    assert json_of('{"a": 1} or {"a": 2}') is None
+    assert json_of('{"a": {"b": 1}, "c": {"d"') is None  # cut
     assert json_of('{"a": 1, "a": 2}') is None
     assert json_of("[" * 100_000) is None

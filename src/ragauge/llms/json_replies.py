@@ -13,6 +13,7 @@ from ragauge.contract.protocols import CUT, Reply, Workplace
 from ragauge.llms.chat_use import NOT_ASKED
 from ragauge.texts.surrogates import without_surrogates
 
+_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 # The smallest parts of JSON as models write it: a text in quotation marks of any kind, a sign, anything else.
 _PART = re.compile(
     r""""(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>(?:[^'\\]|\\.)*)'|[“”](?P<curved>(?:[^”\\]|\\.)*)”"""
@@ -104,8 +105,9 @@ def json_of(reply: str) -> Any:
 
 
 def _value(reply: str) -> Any:
+    fenced = _FENCE.fullmatch(reply.strip())
     try:
-        return json.loads(reply, object_pairs_hook=_distinct)
+        return json.loads(fenced[1] if fenced else reply, object_pairs_hook=_distinct)
     except ValueError:
         found = [value for value in _objects(reply[:_LONGEST]) if value is not None]
     return found[0] if found and all(value == found[0] for value in found) else None

@@ -73,7 +73,6 @@ def test_a_topic_that_is_not_in_the_file_is_searched_by_its_question_and_told(tm
         ({"qid": "b", "passage": "x", "query": "y"}, "give one of"),
         ({"qid": "b", "passage": ""}, "'passage' holds a text without a word"),
         ({"qid": "b", "passage": " ?! "}, "'passage' holds a text without a word"),
-        ('{"qid": "b", "passage": "half \\ud83d"}', "a passage is not valid Unicode"),
         ({"qid": "b", "passages": []}, "'passages' holds a text without a word"),
         ({"qid": "b", "passage": None}, "a passage must be a text, found None"),
         ({"qid": "b", "passage": ["x"]}, "a passage must be a text"),
