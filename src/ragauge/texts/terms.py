@@ -27,9 +27,6 @@ _LETTERS = str.maketrans(
     | dict.fromkeys("‘’ʼ", "'")
 )
 _SYMBOL = re.compile(rf"[^\w\x00-\x7f{MARKS}]")
-# Between Latin letters or digits and those of Greek, Cyrillic and the scripts behind them: TGFβ is TGF-β.
-_LATIN, _OTHER = "0-9A-Za-z\u00c0-\u024f", "\u0370-\u1dff\u1f00-\u1fff"
-_SCRIPTS_MEET = re.compile(f"(?<=[{_LATIN}])(?=[{_OTHER}])|(?<=[{_OTHER}])(?=[{_LATIN}])")
 _POSSESSIVE = re.compile(r"'s\b")
 _APOSTROPHES = re.compile("['‘’ʼ]")
 _TURKISH = str.maketrans("İI", "iı")  # its capitals
@@ -50,10 +47,6 @@ def fold(text: str) -> str:
 
 def _without_symbols(text: str) -> str:
     return _SYMBOL.sub(lambda symbol: "" if unicodedata.category(symbol[0]) == "Cf" else " ", text)
-
-
-def _cut(text: str) -> list[str]:
-    return cut_words(text if text.isascii() else _SCRIPTS_MEET.sub(" ", text))
 
 
 @dataclass(frozen=True)
@@ -88,14 +81,14 @@ class Analysis:
             text = fold(text)
             if self.language == "english" and "'s" in text:
                 text = _POSSESSIVE.sub("", text)
-            return _cut(text)
+            return cut_words(text)
         if self.language == "turkish":
             text = text.translate(_TURKISH)
         if not text.isascii():
             text = unicodedata.normalize("NFKC", text)
         # An elided article is a word of its own: l'homme, dell'arte.
         text = _APOSTROPHES.sub(" ", text.lower())
-        return _cut(text if text.isascii() else _without_symbols(text.replace("ё", "е")))
+        return cut_words(text if text.isascii() else _without_symbols(text.replace("ё", "е")))
 
     def terms(self, words: Sequence[str]) -> list[str]:
         """The term of each word."""

@@ -18,6 +18,7 @@ import shutil
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from multiprocessing import get_context
@@ -27,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ragauge.contract.engine import Engine, LocalEngine
-from ragauge.contract.errors import DataError
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.retrieval.retrievers._ranking import NO_ROWS, Hits
 from ragauge.texts.terms import Analysis
 
@@ -116,13 +117,19 @@ def _inverted(texts: Iterable[Sequence[str]], work: Inverting, engine: Engine, p
         yield from engine.map(work, all_blocks)
         return
     waiting: deque[Future[Block]] = deque()
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        for block in all_blocks:
-            waiting.append(pool.submit(work, block))
-            if len(waiting) > processes:  # one more than are worked on, so that few texts are in memory
+    try:
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            for block in all_blocks:
+                waiting.append(pool.submit(work, block))
+                if len(waiting) > processes:  # one more than are worked on, so that few texts are in memory
+                    yield waiting.popleft().result()
+            while waiting:
                 yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    except BrokenProcessPool as error:
+        raise ConfigError(
+            f"retriever.threads={processes}: a process that indexes ended early. It lacked memory, or "
+            'the script that calls ragauge lacks `if __name__ == "__main__":`. threads=1 starts no process.'
+        ) from error
 
 
 def _merge(folder: Path, sizes: Sequence[int], starts: np.ndarray, count: np.dtype[Any]) -> None:
