@@ -156,7 +156,8 @@ def test_an_app_answers_what_has_no_answer_and_its_errors_are_those_of_rows(
     given_for = {
         "text?": "yes", "half?": "yes \ud83d", "pair?": ("yes", ["it is"]), "documents?": ("yes", [Document()]),
         "dict?": {"answer": "yes", "seconds": 2.0}, "chain?": {"result": "yes", "contexts": "['it is']"},
-        "number?": 7, "nothing?": (None, ["it is"]), "list?": ["yes"], "deep?": ("yes", nested), "none?": None,
+        "empty?": "", "number?": 7, "nothing?": (None, ["it is"]), "list?": ["yes"], "deep?": ("yes", nested),
+        "none?": None,
     }  # fmt: skip
 
     def app(question: str) -> Any:
@@ -174,6 +175,7 @@ def test_an_app_answers_what_has_no_answer_and_its_errors_are_those_of_rows(
         {"response": "yes", "retrieved_contexts": ["it is"]},
         {"answer": "yes", "seconds": 2.0},
         {"answer": "yes", "contexts": "['it is']"},
+        {"response": ""},
         {"response": 7},
         {"error": "the app returned no answer", "retrieved_contexts": ["it is"]},
         {"error": "the app returned a list of str: 'response' is not a string: ['yes']"},
@@ -182,7 +184,7 @@ def test_an_app_answers_what_has_no_answer_and_its_errors_are_those_of_rows(
         {"error": f"ValueError: no such page (test_given.py, line {app.__code__.co_firstlineno + 2}, in app)"},
         {"error": f"TimeoutError (test_given.py, line {app.__code__.co_firstlineno + 4}, in app)"},
     ]
-    assert "the app failed for 6 of 13 rows; the first: the app returned no answer" in caplog.text
+    assert "the app failed for 6 of 14 rows; the first: the app returned no answer" in caplog.text
     assert given.sample_file([ROW], app, tmp_path)[0].read_text("utf-8") == json.dumps(ROW) + "\n"
     assert "every sample has an answer already" in caplog.text
 

@@ -63,7 +63,8 @@ def ask_app(app: Callable[[str], Any], rows: list[dict[str, Any]]) -> str | None
                     failed.append(what)
                     rows[place] = {**row, "error": what}
                 else:
-                    failed += [str(rows[place]["error"])] if _first(rows[place], NAMES["answer"]) is None else []
+                    if all(rows[place].get(name) is None for name in NAMES["answer"]):
+                        failed.append(str(rows[place].get("error")))
             bar.update()
     if not failed:
         return None
