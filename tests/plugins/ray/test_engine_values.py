@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
+from ragauge.contract import extras
 from ragauge.contract.errors import ConfigError
-from ragauge.plugins.ray import engine as of_ray
 from ragauge.plugins.ray.engine import RayEngine
 
 
@@ -38,7 +38,7 @@ def test_a_bad_value_is_told_in_one_line(given: dict[str, Any], says: str) -> No
 
 
 def test_the_options_are_those_of_the_config(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_ray, "find_spec", lambda name: name)  # it need not be installed
+    monkeypatch.setattr(extras, "find_spec", lambda name: name)  # it need not be installed
     conf = Path(__file__).resolve().parents[3] / "src" / "ragauge" / "plugins" / "ray" / "conf" / "engine" / "ray.yaml"
     config: Any = OmegaConf.to_container(OmegaConf.load(conf))
     assert config.pop("_target_") == "ragauge.plugins.ray.engine.RayEngine"
@@ -46,6 +46,6 @@ def test_the_options_are_those_of_the_config(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_without_ray_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_ray, "find_spec", lambda name: None)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'ragauge\[ray\]', or engine=local"):
         RayEngine()
