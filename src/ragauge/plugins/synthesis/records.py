@@ -112,7 +112,7 @@ def _lost_evidence(draft: Draft) -> dict[str, Any]:
 def write(result: Result, documents: Documents, files: Files, of: Provenance) -> list[Path]:
     """Writes the files, each whole or not at all, and returns those that hold something.
 
-    Where no question was accepted the rejected drafts alone are written, and no file of a run before is removed.
+    Where no question was accepted the rejected drafts alone are written.
     """
     accepted = [record(draft, documents, of) for draft in result.accepted]
     rejected = [record(draft, documents, of) for draft in result.rejected]
@@ -120,7 +120,7 @@ def write(result: Result, documents: Documents, files: Files, of: Provenance) ->
     if accepted:
         texts[files.questions] = json_lines(accepted)
         texts[files.sheet] = sheet_text(accepted)
-    for file in (files.rejected, files.questions, files.sheet) if accepted else ():
+    for file in (files.rejected, files.questions, files.sheet):
         if file not in texts:
             file.unlink(missing_ok=True)  # of a run before, which is overwritten
     for file, text in texts.items():
