@@ -91,7 +91,7 @@ def search_path() -> list[str]:
 
 def as_text(value: str) -> str:
     """The value in double quotes, as Hydra's grammar takes any text: a backslash counts before a quote alone."""
-    escaped = re.sub(r'(\\*)("|\Z)', lambda found: found[1] * 2 + ('\\"' if found[2] else ""), value)
+    escaped = re.sub(r'(?<!\\)(\\*)("|\Z)', lambda found: found[1] * 2 + ('\\"' if found[2] else ""), value)
     return f'"{escaped}"'
 
 
