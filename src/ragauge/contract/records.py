@@ -141,15 +141,18 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 }  # fmt: skip
 
 
-def read_table(folder: Path, name: str) -> pd.DataFrame:
-    """A frame that a job left in its folder; FileNotFoundError without it, DataError if it is no Parquet."""
+def read_table(folder: Path, name: str, filters: list[tuple[str, str, list[str]]] | None = None) -> pd.DataFrame:
+    """A frame that a job left in its folder, or the rows of it that pass the filters.
+
+    FileNotFoundError where there is none, DataError where it is no plain file or no Parquet.
+    """
     import pandas as pd  # here: the help of commands does without
     import pyarrow as pa
 
     file = folder / name
     try:
         with open_plain(file) as stream:
-            return pd.read_parquet(stream)
+            return pd.read_parquet(stream, filters=filters)
     except FileNotFoundError:
         raise
     except NotPlain as error:

@@ -32,7 +32,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.output_files import replacing
-from ragauge.contract.records import DETAILS_FILE
+from ragauge.contract.records import DETAILS_FILE, read_table
 from ragauge.estimate.outcomes import right_of
 from ragauge.findings.tables import class_name
 from ragauge.retrieval.contexts import contexts_at
@@ -190,11 +190,11 @@ def contexts_of(record: Mapping[str, Any], qids: Sequence[str]) -> dict[str, Top
     store, only = Path(record["store"]), [("qid", "in", list(qids))]
 
     def read(stage: str, frame: str) -> pd.DataFrame:
-        folder = store / stage / record["entries"][stage]
+        digest = record["entries"].get(stage, "")
         try:
-            return pd.read_parquet(folder / f"{frame}.parquet", filters=only)
-        except (OSError, ValueError) as error:
-            raise DataError(f"the store holds no readable {stage}/{folder.name[:12]} ({frame})") from error
+            return read_table(store / stage / digest, f"{frame}.parquet", only)
+        except (OSError, DataError) as error:
+            raise DataError(f"the store holds no readable {stage}/{digest[:12]} ({frame})") from error
 
     evidence = read("dataset", "evidence").dropna(subset="text").sort_values(["qid", "part"])
     layouts, prefixes = read("context", "layouts"), read("context", "prefixes")

@@ -101,10 +101,9 @@ def _pieces(text: str, starts: Any) -> list[str]:
 
 def stored(record: Mapping[str, Any], stage: str, frame: str) -> pd.DataFrame:
     """A frame that a stage of the job left in its store; DataError where it is no longer there."""
-    file = Path(record["store"]) / stage / record["entries"][stage] / f"{frame}.parquet"
     try:
-        return pd.read_parquet(file)
-    except (OSError, ValueError) as error:
+        return read_table(Path(record["store"]) / stage / record["entries"][stage], f"{frame}.parquet")
+    except (KeyError, OSError, DataError) as error:
         raise DataError(
             f"{record['name']}: the store {record['store']} no longer holds its {frame}: run the job again"
         ) from error
