@@ -125,7 +125,7 @@ class Bring(Stage):
 
 
 class BringAlone(Bring):
-    """What `Bring` takes a system's time for: its texts as they come."""
+    """The part of `Bring` that is the system's own work: its texts as they come."""
 
     reads = (Read("chunks"), TURNS)
 
