@@ -38,6 +38,7 @@ DOCS = '{"docno": "d1", "title": "", "text": "Paris is the capital."}\n'
         ("[['Paris', 'Lutetia']]", ["Paris", "Lutetia"]),
         (' ["1912", 1912, 3.5, null]\n', ["1912", "1912", "3.5"]),
         ("['a', None, nan]", ["a"]),
+        (f'["a", 1{"0" * 400}]', ["a", f"1{'0' * 400}"]),  # more than a float holds
         ("[]", []),
         ("[0, 1]", None),
         ("[1]", None),

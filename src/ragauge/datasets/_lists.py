@@ -100,9 +100,11 @@ def all_texts(value: Any, what: str) -> list[str]:
 
 def as_text(value: Any) -> Any:
     """A finite number as the text that it is written as, 5.0 as 5; anything else as it is."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return value
-    return str(int(value)) if value == int(value) else repr(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return str(int(value)) if value.is_integer() else repr(value)
+    return value
 
 
 def is_null(value: Any) -> bool:

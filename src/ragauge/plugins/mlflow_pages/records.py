@@ -126,7 +126,7 @@ def place_of(tags: Mapping[str, str]) -> float:
         place = _more(tags).get("place")
     except BadRow:
         return math.inf
-    return float(place) if is_number(place) else math.inf
+    return float(place) if place is not None and is_number(place) else math.inf
 
 
 def _more(tags: Mapping[str, str]) -> dict[str, Any]:
