@@ -1,8 +1,8 @@
 """How a process ends before its work is done: by Ctrl-C, by SIGTERM or SIGHUP, or because its parent process is gone.
 
-SIGTERM and SIGHUP, which a terminal or an ssh session sends when it is closed, are an exception in the main thread, as
-Ctrl-C is, so that MLflow runs are closed on the way out. A worker of a parallel sweep ends when the process that
-started it is gone: its results would not be used.
+A terminal or an ssh session sends SIGHUP when it is closed. SIGTERM and SIGHUP raise an exception in the main
+thread, as Ctrl-C does, so that MLflow runs are closed on the way out. A worker of a parallel sweep ends when the
+process that started it is gone: its results would not be used.
 """
 
 from __future__ import annotations

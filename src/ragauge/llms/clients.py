@@ -113,7 +113,7 @@ def has_many_parts(data: bytes | bytearray) -> bool:
 def _unpacking(response: Any, failed: bool = False) -> Callable[[bytes], Iterator[bytes]]:
     """A function that unpacks pieces of a body, a little at a time. BadResponse for a packing that is not undone here.
 
-    The header that names the packing is removed, so that nobody else unpacks the body.
+    The header of the packing is removed: the client would unpack the body a second time.
     """
     packing = response.headers.pop("content-encoding", "identity").strip().lower()
     unpacker = zlib.decompressobj(wbits=31) if packing in ("gzip", "x-gzip") else None

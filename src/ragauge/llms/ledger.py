@@ -100,8 +100,8 @@ class Ledger:
 
     Several threads, processes and (PostgreSQL) machines may use one at a time. A row that no longer holds
     what was written counts as not there; a damaged SQLite file is replaced by what can be read of it. Raises
-    ConfigError for a URL that cannot be used, DataError for a file that is no ledger, and HeldError, as every method
-    does, where another process holds it for longer than a minute.
+    ConfigError for a URL that cannot be used and DataError for a file that is no ledger. Every method raises HeldError
+    where another process holds the ledger for longer than a minute.
     """
 
     def __init__(self, where: str | Path) -> None:

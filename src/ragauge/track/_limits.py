@@ -97,8 +97,7 @@ def _pieces(response: Any, most: int) -> Iterator[bytes]:
 def _within(work: Callable[[], T], seconds: float) -> T:
     """The result of the work, done in a thread of its own; TimeoutError where it takes longer.
 
-    The thread of work that has no end is left behind, and ends with the process: what it waits for cannot be broken off
-    in Python, and it reads no more than one piece.
+    A thread whose work has no end stays until the process ends: Python cannot stop it. It reads one piece at most.
     """
     found: list[T] = []
     failed: list[BaseException] = []

@@ -192,7 +192,7 @@ def _created(batch: Mapping[str, Any]) -> float:
 
 def _state(batch: Any, remote: str = "") -> State:
     if not isinstance(batch, Mapping):
-        raise OddReply(f"batch {remote} is told as {beginning(batch)}")
+        raise OddReply(f"batch {remote} has an odd state: {beginning(batch)}")
     word, counts = word_of(batch.get("processing_status")), batch.get("request_counts")
     plain = isinstance(counts, Mapping) and all(
         isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in counts.values()

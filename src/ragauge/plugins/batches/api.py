@@ -121,13 +121,13 @@ class BatchApi(Protocol):
     ) -> None:
         """Gives the lines of a file to `read`; where the connection breaks, all of them once more.
 
-        n_requests: of the batch, as far as it is known; 0 where it is not.   names: custom ids of the requests whose
+        n_requests: the number of requests in the batch, 0 if it is not known.   names: custom ids of the requests whose
         lines are read; of another line the custom id alone is.
         """
 
 
 class Provider:
-    """What `BatchApi`s share. A subclass has most_requests, and the methods that raise NotImplementedError here."""
+    """The base of both `BatchApi`s. A subclass sets most_requests and overrides what raises NotImplementedError."""
 
     most_requests: int
 

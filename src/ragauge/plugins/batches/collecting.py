@@ -177,7 +177,7 @@ class Collector:
             self._settle(batch, some, entered)
 
     def _settle(self, batch: OpenBatch, lines: Mapping[str, Line], entered: Mapping[str, Request]) -> None:
-        """Writes what the lines say of the requests of these keys, and takes them out of the batch."""
+        """Writes the calls of these lines into the ledger, and takes their requests out of the batch."""
         calls = {key: self._call(entered[key], line) for key, line in lines.items()}
         for key in table.settle(self.ledger, batch.name, calls):
             call, line = calls[key], lines[key]
@@ -216,7 +216,7 @@ class Collector:
 
 
 class _Reading:
-    """What the files of a batch say of its requests, line by line. A file may be begun again.
+    """Sorts the lines of a batch's files into replies and failures. A file may be begun again.
 
     The first reply to a request counts, wherever it stands; without one the first line that says why there is none.
     """

@@ -138,7 +138,7 @@ class OpenAIBatches(Provider):
 
 
 def _status(status: Any) -> int | None:
-    """The status of a response; None for what is none: then the body is read as a reply, which was paid for."""
+    """The status of a response; None for anything else, whose body is then read as a paid reply."""
     try:
         return int(status)
     except (TypeError, ValueError, OverflowError):
@@ -157,7 +157,7 @@ def _with_plain_usage(body: Any) -> dict[str, Any]:
 
 def _state(batch: Any, remote: str = "") -> State:
     if not isinstance(batch, Mapping):
-        raise OddReply(f"batch {remote} is told as {beginning(batch)}")
+        raise OddReply(f"batch {remote} has an odd state: {beginning(batch)}")
     word = word_of(batch.get("status"))
     ended = word in _ENDS
     files = [batch.get(name) for name in ("output_file_id", "error_file_id")]
