@@ -199,9 +199,10 @@ def _state(batch: Any, remote: str = "") -> State:
     )
     if word == "ended" and not plain:  # nothing says whether all of its requests were answered
         raise OddReply(f"batch {remote} has ended, and its request_counts are {beginning(counts)}")
-    total = count_of(counts, *counts) if plain else 0
+    known: Mapping[str, Any] = counts if plain and isinstance(counts, Mapping) else {}
+    total = count_of(known, *known)
     if word != "ended":
-        done = total - count_of(counts, "processing") if plain else 0
+        done = total - count_of(known, "processing")
         return State(remote, word, True, done, total, (), known=word in _OPEN)
-    end = "cancelled" if counts.get("canceled") else "expired" if counts.get("expired") else "completed"
+    end = "cancelled" if known.get("canceled") else "expired" if known.get("expired") else "completed"
     return State(remote, end, False, total, total, (remote,))
