@@ -78,7 +78,7 @@ def test_no_command_asks_the_server_that_only_a_folder_names(
         assert command() == 2
         told = capsys.readouterr().err
         assert f"are in MLflow at {theirs.uri}" in told
-        assert "in use here is sqlite:///" in told
+        assert "this command uses sqlite:///" in told
         assert f"--tracking-uri {theirs.uri}" in told
         assert told.count("\n") == 1
     assert pool([folder]) == 2
@@ -102,7 +102,7 @@ def test_the_address_on_a_record_is_used_where_it_is_local_or_this_user_s(monkey
         "postgresql://db/x",
         "databricks://",
     ):
-        with pytest.raises(ConfigError, match="in use here is http://mine"):
+        with pytest.raises(ConfigError, match="this command uses http://mine"):
             recorded_uri(theirs)
 
 

@@ -1,4 +1,4 @@
-"""Files that a command writes where its user says: never over a file that somebody else wrote, unless told to."""
+"""Output files of commands: no command replaces a file that ragauge did not write, unless the user says --force."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_force(parser: argparse.ArgumentParser) -> None:
 def refuse_foreign(file: Path, mark: str, force: bool) -> None:
     """ConfigError where a file is there that ragauge did not write, as its beginning has no mark, and force is not set.
 
-    mark: what stands at the beginning of every such file of ragauge. An empty file may be written, and what is no plain
+    mark: the beginning of every such file that ragauge writes. An empty file may be written, and what is no plain
     file, such as /dev/stdout, is.
     """
     if force:

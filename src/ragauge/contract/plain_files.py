@@ -1,4 +1,4 @@
-"""Reads files of a folder that somebody else filled: plain files alone, of a bounded size and depth.
+"""Reads files of a folder from another person: plain files alone, of a bounded size and depth.
 
 A pipe would be waited for without end, a device has no end, and a link leads out of the folder.
 """

@@ -100,7 +100,7 @@ class Reply:
 
     calls: how often the server was asked and charged for it, or may have, the calls without an answer too.
     usage_unknown: the number of them whose tokens are not known; their cost is the most they can cost.
-    thoughts: what a reasoning model wrote before its answer; no part of the text.
+    thoughts: a reasoning model's text before its answer; no part of `text`.
     """
 
     text: str | None

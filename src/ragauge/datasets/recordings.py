@@ -68,7 +68,7 @@ Value = TypeVar("Value")
 
 
 def _said(value: Any) -> Any:
-    """What a system said: numbers as texts, and texts as a file can hold them."""
+    """A recorded answer as a text: numbers are written out, and half surrogates become U+FFFD."""
     value = as_text(value)
     return without_surrogates(value) if isinstance(value, str) else value
 

@@ -49,7 +49,7 @@ class Costs(JobFinding):
     metrics = (*COSTS, "answers_*_llm_calls{,_cached}", "context_tokens", "{cost_usd,seconds}_per_topic")
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """What is to be said of the replies; the judge's costs are those of `judge_costs`."""
+        """Lines about the replies; the judge's costs are those of `judge_costs`."""
         pipeline = job.pipeline
         answers, parts = costs_of_replies(pipeline.all_answers), costs_of_parts(pipeline)
         told = notes_of_replies({**parts, **answers}, int(pipeline.all_answers["answer"].notna().sum()))
@@ -66,7 +66,7 @@ class JudgeCosts(JobFinding):
     name = "judge_costs"
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """What is to be said of the replies."""
+        """Lines about the replies."""
         again = found.get("judged_again", {})
         costs = costs_of_replies(job.pipeline.all_verdicts, "judge_")
         return Found(

@@ -83,7 +83,7 @@ class ChatLLM(ChatSettings):
 
         A reply that its reader cannot read is asked for once more, and then given as it is. `readers` has one per
         prompt, or is empty where every text is a reply. The ledger keeps it, and a later run asks again, until the
-        request has MOST_UNREAD of them; one that was cut, or is no answer for good, is asked for by later runs alone.
+        request has MOST_UNREAD of them. A run asks once for a reply that was cut, or is no answer for good.
         `options` go with the request (a JSON schema, say), `salt` tells a deliberate
         repetition from the same request; both are part of what the ledger knows a call by. A reply cut at the token
         limit has its text and the error CUT. A call that fails on every attempt gives text None and the error. The

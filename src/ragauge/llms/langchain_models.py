@@ -1,7 +1,6 @@
 """LangChain's clients of OpenAI and Ollama with what they leave out of a reply, and the token limit by its right name.
 
-Kept beside a reply's text: thoughts in fields of their own, an error of the choice, and the text and the usage of a
-reply that the client gives up as cut.
+It keeps thoughts in fields of their own, an error of the choice, and text and usage of a reply that was cut.
 """
 
 from __future__ import annotations
@@ -141,7 +140,7 @@ def _content(content: Any) -> Any:
 
 
 def _beside(message: Mapping[str, Any]) -> dict[str, Any]:
-    """What a message says beside its text: thoughts, and a refusal."""
+    """Thoughts and a refusal, which a message holds beside its text."""
     return {name: message[name] for name in (*THOUGHTS, "refusal") if message.get(name)}
 
 

@@ -64,7 +64,7 @@ class Call:
     `budget`: the name under which its cost is summed. `usage_unknown`: the server did not tell all tokens, and the cost
     is the most it can be. `unread_at`: when its caller could not read it, or it was no answer, in seconds since 1970;
     one that could not be read has a key of its own. `job`: the folder of the job, or the sweep, that made it.
-    `thoughts`: what the model wrote before its answer.
+    `thoughts`: the model's text before its answer.
     """
 
     key: str

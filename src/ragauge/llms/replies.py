@@ -268,9 +268,7 @@ def status_of(error: Exception) -> int | None:
 
 
 def told_in(error: Exception) -> str:
-    """What the server said in the body of a response with which it refused; "" where it said nothing that can be
-    read.
-    """
+    """The server's words in the body of a refusal; "" where the body cannot be read."""
     for link in causes(error):
         response = getattr(link, "response", None)
         if response is None or getattr(response, "status_code", 0) < 400:

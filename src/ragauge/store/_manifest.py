@@ -1,4 +1,4 @@
-"""What an entry says of itself (`key.json`), and whether its files are those that were written.
+"""Reads an entry's manifest (`key.json`) and checks its files against it.
 
 A store may be shared: an entry is read only if it holds plain files of its own, each with the recorded SHA-256.
 """
@@ -57,7 +57,7 @@ def _wrong_in(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 
 def damage_in(entry: Path, manifest: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the files of an entry; OSError where one cannot be read, or is not a plain file.
+    """The damage in the files of an entry, a line each; OSError if one cannot be read, or is not a plain file.
 
     Files are opened by the names that the folder has, never by those that the manifest gives. A hidden file that the
     manifest does not name, such as one of a file browser, is passed over.
@@ -78,7 +78,7 @@ def damage_in(entry: Path, manifest: Mapping[str, Any]) -> list[str]:
 
 
 def damage_in_words(entry: Path, error: OSError | ValueError) -> str:
-    """The damage that an error in reading an entry tells of; a file is named by its place in the entry."""
+    """An error in reading an entry as a line of damage, with the file's place in the entry."""
     if not isinstance(error, OSError) or error.filename is None:
         return str(error)
     file = Path(os.fsdecode(error.filename))

@@ -65,7 +65,7 @@ class Analysis:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What of it decides the terms of a text: language, and the stemmers' version where it stems."""
+        """The settings that decide the terms of a text: the language, and the stemmers' version if it stems."""
         stemmed = self.stems and self.language in (*_STEMMED, "english", AUTO)
         return {"language": self.language, "snowball": version("snowballstemmer") if stemmed else None}
 

@@ -70,8 +70,8 @@ def recorded_uri(recorded: str) -> str:
     if local or _spelled(recorded) in _named_here:
         return recorded
     raise ConfigError(
-        f"the folder's jobs are in MLflow at {redact(recorded)}, and in use here is {redact(here)}: the server that a "
-        f"folder names is asked, with your token or password, only if you say so: --tracking-uri {redact(recorded)}"
+        f"the folder's jobs are in MLflow at {redact(recorded)}; this command uses {redact(here)}. "
+        f"To ask the folder's server, which may see your token or password, add --tracking-uri {redact(recorded)}"
     )
 
 

@@ -353,8 +353,8 @@ def _rotated(answers: list[str], qid: str, moved: bool) -> list[str]:
 def parse_scores(reply: str, n: int) -> list[int] | None:
     """The n classes of a reply such as `5, 1, 3`; None where it does not hold exactly n of them.
 
-    They may stand in square brackets or a code fence, behind words that end with a colon, one a line, between commas,
-    semicolons or spaces, and with a full stop at the end. Any other number or word makes the reply unreadable.
+    Commas, semicolons, spaces or lines may divide them. Square brackets, a code fence, words that end with a colon
+    before them and a full stop behind them are left out. Any other number or word makes the reply unreadable.
     """
     found = _SCORES.fullmatch(_plain(reply))
     if found is None:

@@ -92,7 +92,7 @@ def fill(prompt: str, **values: str) -> str:
 
 
 def _framed(prompt: str) -> Iterator[str]:
-    """What stands between each pair of marks, one after the other."""
+    """The texts between the pairs of marks, in order."""
     ends: dict[str, list[int]] = {}
     for mark in _FRAME.finditer(prompt):
         if mark[1]:

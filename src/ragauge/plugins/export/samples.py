@@ -25,8 +25,8 @@ def write_samples(folder: Path, out: Path | None = None, force: bool = False) ->
 
     RAGAS's names, and qid, docnos, label, error and the topic's attributes beside them. The contexts
     are what the LLM was given, cut at the job's n_tokens. Without `out` the file stands in the folder.
-    ConfigError where a file is there that is none of these, unless force is set; DataError where the folder holds no
-    finished job, and where the store no longer has what it retrieved.
+    ConfigError if another file is there and force is not set. DataError if the folder holds no finished job, or the
+    store no longer has its contexts.
     """
     path = out or folder / SAMPLES_FILE
     refuse_foreign(path, '{"qid": ', force)

@@ -37,8 +37,8 @@ class BM25:
     """BM25 over the chunks' texts: the sum over a query's words w of weight(w) * count / (count + norm).
 
     count: how often the chunk holds w, or another word of the same stem. norm: k1 (1 - b + b length / mean length),
-    lengths in words. A word that stands twice in the query counts twice. With N chunks, n of which hold w, `formula`
-    says the weight:
+    lengths in words. A word that stands twice in the query counts twice. `formula` is the weight of a word
+    in n of N chunks:
 
         lucene      log(1 + (N - n + 0.5) / (n + 0.5)); Lucene, Pyserini and bm25s have this one
         robertson   log((N - n + 0.5) / (n + 0.5)), and 0 for a word that more than half of the chunks hold
@@ -79,7 +79,7 @@ class BM25:
         object.__setattr__(self, "language", named_language("retriever.language", self.language, LANGUAGES))
 
     def index_identity(self) -> Mapping[str, Any]:
-        """What decides the terms of the chunks; an index serves every formula, k1, b and list of stop words."""
+        """The settings that decide the chunks' terms; an index serves every formula, k1, b and list of stop words."""
         return {"index": "bm25", "version": 2, **self._analysis.identity}
 
     @property
