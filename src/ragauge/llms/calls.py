@@ -369,7 +369,8 @@ class Batch:
             )  # fmt: skip
         if self.guessed:
             log.warning(
-                "%s: %d call(s) came without a usable token count; each counts at the most it can cost, %.4f USD together",
+                "%s: %d call(s) came without a usable token count; each counts at the most it can cost, "
+                "%.4f USD together",
                 self.what, len(self.guessed), sum(self.guessed),
             )  # fmt: skip
         if self.exceeding and (self.llm.price is not None or self.llm.max_cost_usd is not None):
