@@ -206,7 +206,7 @@ _FORMS: dict[str, Any] = {
     '"stated"': _yes("stated"),
     '"useful"': _yes("useful"),
     '"supported": true': _yes("supported"),
-    '"accuracy"': _yes("accuracy"),
+    '"accuracy"': lambda text, dice, numbered: {"accuracy": bool(dice % 2)},
     '"detected"': _yes("detected"),
     '"needed"': _some("needed"),
     '"used"': _some("used"),
