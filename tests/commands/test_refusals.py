@@ -51,7 +51,7 @@ def test_a_choice_that_matches_no_option_is_a_sweep_without_a_job(tmp_path: Path
         ("max_missing_share=a", "error: max_missing_share=a: allowed is a number"),
         ("estimate=3", "error: estimate=3: allowed is to set its keys one by one, such as estimate.<key>="),
         ("tracking.urri=1", "error: unknown key 'tracking.urri'. Did you mean tracking.uri? Tracking has: "),
-        ("retriever.k3.x=1", "error: unknown key 'retriever.k3'. Retriever has: b, engine, "),
+        ("retriever.k3.x=1", "error: unknown key 'retriever.k3'. Retriever has: b, formula, "),
         ("retriever.k1.x=1", "error: unknown key 'retriever.k1.x': retriever.k1 has no keys"),
         ("nothing.such=1", "error: unknown key 'nothing'. The config has: "),
         ("hydra.nothing=1", "error: unknown key 'hydra.nothing'; --cfg hydra shows"),

@@ -53,7 +53,7 @@ def test_a_file_without_retriever_holds_for_every_job(tmp_path: Path) -> None:
         ("qid,answer_relevance\nq0,1\nq0,0\n", r"line 3 \(qid='q0'\): a second row of the same qid"),
         ("qid,label,context_relevance\nq0,6,1\n", r"label is '6', not a judge class"),
         ("qid,n_tokens,label\nq0,9,1\nq0,9,2\n", r"line 3 \(qid='q0'\): a second row of the same qid, n_tokens"),
-        ("", r"no CSV file in UTF-8"),
+        ("", r"the file is empty"),
     ],
 )
 def test_a_bad_file_is_told_with_line_and_column(tmp_path: Path, text: str, message: str) -> None:

@@ -219,7 +219,7 @@ BASE = {"ir_score": 0.51234, "cost_usd": 0.0, "seconds_total": 12.345}
                 "judge_share_1": 0.2,
                 "hallucination_share": 0.275,
             },
-            "IR score 0.512  right 42%  lack 20%  hallucination 28%  12.3 s",
+            "IR score 0.512  right 42%  lack 20%  hallucination 28%  no verdict 10%  12.3 s",
         ),
         (
             {"predicted_correct_share": 0.5, "predicted_hallucination_share": 0.25},

@@ -457,7 +457,7 @@ def test_backend_that_cannot_be_had_says_what_to_do(monkeypatch: pytest.MonkeyPa
         SentenceTransformerEmbedder(backend="tf")
     with pytest.raises(ConfigError, match=r"^embedder\.device=cuda: .* onnx runs on the CPU"):
         SentenceTransformerEmbedder(backend="onnx", device="cuda")
-    monkeypatch.setattr(onnx_backend, "installed", lambda: False)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # as if it were not installed
     with pytest.raises(ConfigError, match=r"^embedder\.backend=onnx .*pip install 'ragauge\[onnx\]'"):
         SentenceTransformerEmbedder(backend="onnx")
 

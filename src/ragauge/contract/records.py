@@ -129,7 +129,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("choices", "rankings"), _TEXTS),
     "ledgers": ("an object of paths and addresses", _maps(_is_place)),
     **dict.fromkeys(("metrics", "ir_score_at_n", "ir_score_floor_at_n"), _NUMBERS),
-    **dict.fromkeys(("estimate", "zones", "foresight", "report", "settings", "dataset", "measured_by"), _OBJECT),
+    **dict.fromkeys(("estimate", "zones", "foresight", "report", "settings", "dataset"), _OBJECT),
     "overrides": ("a list of texts", _lists(_is_text)),
     "answer_measures": ("a list of objects", _lists(_OBJECT[1])),
     "run_id": ("the id of an MLflow run", lambda value: _is_text(value) and value.isalnum()),

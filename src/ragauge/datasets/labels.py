@@ -155,6 +155,8 @@ def read_texts(file: Path) -> pd.DataFrame:
             rows.append({name: valid_string(cell, f"column {name!r}") for name, cell in row.items()})
         except BadRow as bad:
             raise DataError(f"{file}, row {number}: {bad}") from None
+    if not columns:
+        raise DataError(f"{file}: the file is empty; its first line must name the columns")
     return pd.DataFrame(rows, columns=columns, dtype="str")
 
 

@@ -75,10 +75,11 @@ def best_sets(
     if not 0 < alpha < 1:
         raise ConfigError(f"alpha {alpha}: allowed is a number between 0 and 1, both excluded")
     lowest = {"hallucination", *(info.name for info in answers if info.direction == "lower")}
+    tables = topic_tables(frame, group, answers)
     compared, unknown = compared_by_class(frame, group), frame["label"].isna()
     missing = frame.assign(missing=unknown).pivot(index="qid", columns=group, values="missing").eq(True)
     parts, optimism = [], {}
-    for measure, values in topic_tables(frame, group, answers).items():
+    for measure, values in tables.items():
         of_class = measure in OF_CLASSES
         if of_class:
             values = values.loc[:, values.columns.isin(compared)]

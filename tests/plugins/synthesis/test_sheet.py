@@ -99,7 +99,7 @@ def test_a_sheet_that_cannot_be_applied_gets_one_line(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "sheet.csv: no CSV file in UTF-8: No columns to parse"),
+        ("", "sheet.csv: the file is empty; its first line must name the columns"),
         ("qid,comment\nq1,x\n", "column 'decision' is missing; it has qid, comment"),
         ("qid,decision\nq9,accept\n", "row 1: qid 'q9' is no question of the file"),
         ("qid,decision\nq1,accept\nq1,reject\n", "row 2: qid 'q1' stands twice"),
