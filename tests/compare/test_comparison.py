@@ -572,7 +572,7 @@ def test_a_format_on_standard_output_stands_there_alone(jobs: Jobs, capsys: pyte
         (("one", "two", "--topics", "-1"), "--topics -1: allowed are 0"),
         (("one", "two", "--equivalent", "2"), "equivalent=2.0: allowed are numbers above 0 and below 1"),
         (("one", "two", "--bootstrap", "100001"), "--bootstrap 100001: allowed are"),
-        (("one", "two", "--csv", "/nowhere/x.csv"), "/nowhere/x.csv cannot be written"),
+        (("one", "two", "--csv", "/dev/null/x.csv"), "/dev/null/x.csv cannot be written"),
     ],
 )
 def test_errors_are_told_in_a_line(

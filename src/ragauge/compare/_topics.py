@@ -99,11 +99,11 @@ def most_different(runs: Compared, by: str, n: int) -> tuple[pd.DataFrame, int]:
         both = rows["label"].notna() & rows["label_base"].notna()
         rows = rows[both & rows["label"].ne(rows["label_base"]).fillna(False)].copy()
         unanswerable = rows["qid"].isin(_unanswerable(runs.outcomes))
-        places = [
-            [_place(label, apart) for label, apart in zip(rows[column], unanswerable, strict=True)]
+        place, place_base = (
+            np.array([_place(label, apart) for label, apart in zip(rows[column], unanswerable, strict=True)], dtype=int)
             for column in ("label", "label_base")
-        ]
-        rows["_kind"] = np.abs(np.subtract(*places))
+        )
+        rows["_kind"] = np.abs(place - place_base)
     else:
         rows = rows[rows["_off"] > 0].assign(_kind=0)
     rows = rows.sort_values(["_kind", "_off"], ascending=False, kind="stable").drop_duplicates("qid")

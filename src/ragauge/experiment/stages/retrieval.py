@@ -75,7 +75,7 @@ class Bring(Stage):
     makes = ("run", "chunks", "unranked")
     doing = "retrieving for {topics:,} topics"
     group = "retriever"
-    reads = (Read("docs"), Read("chunks"), TURNS)
+    reads: tuple[Read, ...] = (Read("docs"), Read("chunks"), TURNS)
     of_files = True
 
     @property
@@ -127,7 +127,7 @@ class Bring(Stage):
 class BringAlone(Bring):
     """The part of `Bring` that is the system's own work: its texts as they come."""
 
-    reads = (Read("chunks"), TURNS)
+    reads: tuple[Read, ...] = (Read("chunks"), TURNS)
 
     def _recognised(
         self, run: pd.DataFrame, texts: pd.DataFrame, reads: Reads

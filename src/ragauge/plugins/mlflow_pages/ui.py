@@ -58,11 +58,12 @@ def serve(uri: str, port: int, tell: Callable[[str], None] = print, command: Seq
         # In a process group of its own: Ctrl-C then reaches this process alone, which ends the server's. Only
         # this process can write to the guard's pipe: when it ends, by kill -9 too, the guard ends the group.
         # Windows has no such groups: there the server gets the Ctrl-C, too.
-        guard, group = None, {}
+        guard, group = None, None
         if os.name == "posix":
             guard = subprocess.Popen(["/bin/sh", "-c", _GUARD], stdin=subprocess.PIPE, process_group=0)
-            group = {"process_group": guard.pid}
-        server = subprocess.Popen(command, env={**os.environ, **given}, stdout=said, stderr=said, **group)
+            group = guard.pid
+        environment = {**os.environ, **given}
+        server = subprocess.Popen(command, env=environment, stdout=said, stderr=said, process_group=group)
         try:
             with working("MLflow's server starts"):
                 while not _answers(url):

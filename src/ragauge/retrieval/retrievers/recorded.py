@@ -106,7 +106,7 @@ class RecordedRetrieval:
         else:
             kept = self._contexts(file, qids)
             say_cut(file.name, [len(of.hits) for of in kept.values()], self.top_k)
-            (run, texts), known = self._laid_out(topics, chunks, kept), kept.keys()
+            (run, texts), known = self._laid_out(topics, chunks, kept), set(kept)
         missing = [] if self.on_missing == EMPTY else [qid for qid in qids if qid not in known]
         return run, texts, missing
 
