@@ -1,4 +1,4 @@
-"""What the stages of small jobs make, as tests/golden/outputs keeps it.
+"""What the stages of small jobs make, as tests/golden/stored keeps it.
 
     python tests/golden/record.py          # writes the outputs anew
     python tests/golden/record.py base     # those of one job
@@ -26,7 +26,7 @@ import pandas as pd
 from golden.jobs import JOBS, pipeline
 from golden.single import answer_measures, estimated
 
-OUTPUTS = Path(__file__).resolve().parent / "outputs"
+OUTPUTS = Path(__file__).resolve().parent / "stored"
 _MOST_ROWS = 200  # of a frame that is kept whole; of a longer one its number of rows and a digest are
 _DIGITS = 6  # significant ones of a number: the others are not the same on every machine
 # What differs from run to run.
