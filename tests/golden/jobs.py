@@ -120,6 +120,7 @@ JOBS: dict[str, tuple[str, ...]] = {
         *_LLM,
     ),
     "answers/slots": ("answers=[slots]",),
+    "answers/scripts": ("answers=[hotpotqa_f1,squad2]",),
     "slices": ("slices=[kind,lexical_overlap,rarity,evidence_documents]",),
 }
 
