@@ -116,8 +116,9 @@ def test_the_reranker_changes_the_run_and_names_the_system(swept: tuple[Path, st
     assert set(orders) == {"none", "backwards"}
     for qid, docnos in orders["none"].items():
         assert set(orders["backwards"][qid]) == set(docnos)
-    longest = max(orders["none"], key=lambda qid: len(orders["none"][qid]))
-    assert orders["backwards"][longest][0] == orders["none"][longest][-1]
+    # Where each document holds one hit, the documents are in the opposite order, too.
+    turned = [qid for qid, docnos in orders["none"].items() if orders["backwards"][qid] == docnos[::-1]]
+    assert any(len(orders["none"][qid]) > 2 for qid in turned)
     _, (pooled,) = client_and_runs(swept[0], "sweep")
     board = logged_table(client, pooled.info.run_id, "leaderboard.json")
     assert set(board["system"]) == {"none", "backwards"}
