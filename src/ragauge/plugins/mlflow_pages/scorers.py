@@ -123,7 +123,9 @@ class _Measurer:
 
     def _measured(self, row: Mapping[str, Any]) -> dict[str, Feedback]:
         contexts = row["retrieved_contexts"]
-        whole = {**row, "retrieved_contexts": contexts or [], "response": row["response"] or ""}
+        # White space alone is a missing answer; null would be one as well, but a file must have some answer.
+        answer = " " if row["response"] is None else row["response"]
+        whole = {**row, "retrieved_contexts": contexts or [], "response": answer}
         with self._pipeline(whole) as pipeline:
             [outcome] = pipeline.outcomes.to_dict("records")
             if contexts is None:
