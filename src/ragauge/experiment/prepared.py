@@ -78,8 +78,9 @@ def dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     pipeline, predictor = prepared(cfg, folder)
     plan = pipeline.plan_in_words()
     job = MeasuredJob(pipeline, cfg, folder, record)
-    for finding in (Lacking(), UnreadTexts()):
-        tell(finding.show(job, finding.compute(job, {}).value, {}))
+    with pipeline.without_calls():
+        for finding in (Lacking(), UnreadTexts()):
+            tell(finding.show(job, finding.compute(job, {}).value, {}))
     later = judged_later(pipeline, folder)
     if not later:
         with suppress(Unasked):  # without its contexts a job's topics are a uniform sample

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -14,6 +15,7 @@ from ragauge.contract.jobs import Job
 from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.topics import is_unanswerable, scorable
 from ragauge.contract.visible import visible
+from ragauge.llms.chat_use import Unasked
 from ragauge.texts.languages import language_of_all
 from ragauge.texts.model_languages import languages_of_model
 
@@ -93,9 +95,14 @@ def lacking(pipeline: Any) -> dict[str, Any]:
 
 
 def unranked_topics(pipeline: Any) -> dict[str, list[str]]:
-    """The qids of the topics without known contexts, and of those whose contexts are no known documents."""
-    made = any("unranked" in stage.makes for stage in pipeline.stages)
-    found = pipeline.frame("unranked") if made else pd.DataFrame(columns=["qid", "why"])
+    """The qids of the topics without known contexts, and of those whose contexts are no known documents.
+
+    None where a dry run would have to ask a service for the contexts.
+    """
+    found = pd.DataFrame(columns=["qid", "why"])
+    if any("unranked" in stage.makes for stage in pipeline.stages):
+        with suppress(Unasked):
+            found = pipeline.frame("unranked")
     return {why: found.loc[found["why"] == why, "qid"].tolist() for why in (NO_CONTEXT, NO_DOCUMENT)}
 
 

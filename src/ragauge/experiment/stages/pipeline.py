@@ -6,7 +6,7 @@ Knows neither Hydra nor MLflow: components in, frames out.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -126,11 +126,17 @@ class Pipeline(StageRunner):
 
     def contexts_from_ledger(self) -> pd.DataFrame:
         """`shown_contexts` without a call: Unasked where a retriever would have to ask a chat model."""
+        with self.without_calls():
+            return self.shown_contexts
+
+    @contextmanager
+    def without_calls(self) -> Iterator[None]:
+        """Within the block a stage that would have to ask a chat model, or a service, raises Unasked."""
         chats = [chat for stage in self.stages if (chat := self.chat_of(stage)) is not None]
         for chat in chats:
             chat.from_ledger = True
         try:
-            return self.shown_contexts
+            yield
         finally:
             for chat in chats:
                 chat.from_ledger = False
