@@ -100,7 +100,7 @@ bench:
 	$(BIN)/python -m benchmarks
 
 mutants: setup
-	$(BIN)/python benchmarks/mutants.py $(or $(ROOM),$(ROOMS))
+	$(BIN)/python benchmarks/mutants.py $(ROOM) $(addprefix plugins/,$(CHOSEN))
 
 clean:
 	rm -rf $(VENV) .ragauge mlruns multirun outputs build site src/*.egg-info

@@ -1,49 +1,31 @@
 """`make mutants`: plants small bugs one at a time, and tells which of them the tests do not notice.
 
-    python benchmarks/mutants.py estimate store --count 60
-    python benchmarks/mutants.py texts --count 20 --seed 1 --own    # minutes: the room's own tests only
+    python benchmarks/mutants.py estimate plugins/gate --seed 5
+    python benchmarks/mutants.py texts --count 20 --importing    # also with the tests that import the room
+    python benchmarks/mutants.py texts --again                   # what was left, after tests were written
 
-For every room a random sample (`--seed`) of all places where a bug can be planted is taken. Each mutant is
-written into a copy of src/ and tried on the tests that come to its place, of its room and of the rooms that
-import it (or of its room alone: `--own`), except slow ones. benchmarks/MUTANTS.md is the table, with every
-survivor; benchmarks/mutants.yaml names those that are equivalent, with the reason, and they are not counted.
+For every room and plug-in a random sample (`--seed`) of all places where a bug can be planted is taken; half
+of them are the slips that colleagues make (`planting.places.KINDS`). Each mutant is written into a copy of src/
+and tried on those quick tests that come to its place, of its own folder. `benchmarks/mutants/` holds a file for
+each room and plug-in: its last sample, what no test noticed, and which bugs change nothing that can be seen,
+with the reason; those are not counted. benchmarks/MUTANTS.md is the table of all.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
-import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 import yaml
-from planting.places import PACKAGE, ROOT, Mutant, places, sample
+from planting.places import KINDS, ROOT, places, sample, units
 from planting.trials import survivors
 
-EQUIVALENT = ROOT / "benchmarks" / "mutants.yaml"
+FOLDER = ROOT / "benchmarks" / "mutants"
 TABLE = ROOT / "benchmarks" / "MUTANTS.md"
-_OWN, _IMPORTING = "own", "and importing"
-ROOMS = (
-    "measures",
-    "retrieval",
-    "estimate",
-    "store",
-    "llms",
-    "experiment",
-    "diagnose",
-    "plugins",
-    "compare",
-    "findings",
-    "show",
-    "track",
-    "answering",
-    "datasets",
-    "contract",
-    "texts",
-    "commands",
-)
 
 # What most tests import, and every process of tests then has.
 IMPORTED_ONCE = (
@@ -52,102 +34,137 @@ IMPORTED_ONCE = (
 )  # fmt: skip
 
 
-def equivalent() -> dict[str, str]:
-    """Mutants that change nothing that can be seen: their names and why."""
-    return yaml.safe_load(EQUIVALENT.read_text(encoding="utf-8")) or {} if EQUIVALENT.exists() else {}
+@dataclass
+class Sample:
+    """The last sample of a room or a plug-in: mutants by kind, and those that were not noticed.
+
+    A fresh sample forgets the older one, but not which bugs change nothing that can be seen.
+    """
+
+    seed: int = 0
+    tests: str = "own"
+    tried: dict[str, int] = field(default_factory=dict)  # by kind, equivalent ones left out
+    unnoticed: dict[str, int] = field(default_factory=dict)  # of these, when the sample was drawn
+    left: dict[str, str] = field(default_factory=dict)  # what no test notices now: its name, and its kind
+    equivalent: dict[str, str] = field(default_factory=dict)  # name: why nobody could see it
+
+    @property
+    def at_first(self) -> float:
+        """The share that was noticed when the sample was drawn."""
+        return 1 - sum(self.unnoticed.values()) / max(sum(self.tried.values()), 1)
+
+    @property
+    def now(self) -> float:
+        return 1 - len(self.left) / max(sum(self.tried.values()), 1)
 
 
-@dataclass(frozen=True)
-class Row:
-    """A row of the table: a sample of a room's mutants, and which of them its tests noticed."""
-
-    tried: int
-    at_first: int  # noticed when the sample was drawn
-    same: int  # noticed by no test, for they are equivalent
-    left: int  # noticed by no test, though they are not
-    own: bool  # tried on the room's own tests alone
-    names: tuple[str, ...] = ()  # of those left
-
-    def noticing(self, alive: Sequence[Mutant], same: int = 0) -> Row:
-        """This row where no test notices these mutants, and `same` others that are equivalent."""
-        names = tuple(mutant.name for mutant in alive if mutant.name not in equivalent())
-        return dataclasses.replace(self, same=same + len(alive) - len(names), left=len(names), names=names)
-
-    def text(self, room: str, seed: int) -> str:
-        counted = self.tried - self.same
-        noticed = counted - self.left
-        numbers = (self.tried, self.at_first, noticed, self.same, self.left, f"{noticed / max(counted, 1):.0%}")
-        cells = (room, seed, _OWN if self.own else _IMPORTING, *numbers)
-        return f"| {' | '.join(map(str, cells))} |"
+def _file(unit: str) -> Path:
+    return FOLDER / f"{unit.replace('/', '.')}.yaml"
 
 
-def read() -> dict[tuple[str, int], Row]:
-    """The rows of the table by room and seed."""
-    found: dict[tuple[str, int], Row] = {}
-    for line in TABLE.read_text(encoding="utf-8").splitlines() if TABLE.exists() else []:
-        if cells := re.match(r"\| (\w+) \| (\d+) \| ([a-z ]+)" + r" \| (\d+)" * 5, line):
-            tried, at_first, _, same, left = map(int, cells.groups()[3:])
-            found[cells[1], int(cells[2])] = Row(tried, at_first, same, left, cells[3] == _OWN)
-        elif name := re.match(r"- (\d+): `((\w+)/.* -> .*)`", line):
-            old = found[name[3], int(name[1])]
-            found[name[3], int(name[1])] = dataclasses.replace(old, names=(*old.names, name[2]))
+def read(unit: str) -> Sample:
+    file = _file(unit)
+    return Sample(**yaml.safe_load(file.read_text(encoding="utf-8"))) if file.exists() else Sample()
+
+
+def write(unit: str, found: Sample) -> None:
+    FOLDER.mkdir(exist_ok=True)
+    text = yaml.safe_dump(asdict(found), sort_keys=False, allow_unicode=True, width=10_000)
+    _file(unit).write_text(text, encoding="utf-8")
+    write_table()
+
+
+def fresh(unit: str, count: int, seed: int, processes: int, own: bool) -> Sample:
+    """Draws a sample, and tries it."""
+    same = read(unit).equivalent
+    chosen = [mutant for mutant in sample(unit, count, seed) if mutant.name not in same]
+    alive = survivors(chosen, processes, own)
+    return Sample(
+        seed,
+        "own" if own else "and importing",
+        dict(Counter(mutant.kind for mutant in chosen)),
+        dict(Counter(mutant.kind for mutant in alive)),
+        {mutant.name: mutant.kind for mutant in alive},
+        same,
+    )
+
+
+def again(unit: str, processes: int) -> Sample:
+    """Tries again what was left.
+
+    A name that moved into `equivalent` leaves the counts. Code that is gone counts as noticed now.
+    """
+    found = read(unit)
+    for name in [name for name in found.left if name in found.equivalent]:
+        kind = found.left.pop(name)
+        found.tried[kind] -= 1
+        found.unnoticed[kind] -= 1
+    chosen = [mutant for mutant in places(unit) if mutant.name in found.left]
+    alive = survivors(chosen, processes, found.tests == "own")
+    found.left = {mutant.name: mutant.kind for mutant in alive}
     return found
 
 
-def write(rows: dict[tuple[str, int], Row]) -> None:
-    """Puts these rows into the table; the others stay as they are."""
-    rows = read() | rows
-    order = sorted(rows, key=lambda of: (ROOMS.index(of[0]) if of[0] in ROOMS else len(ROOMS), of))
-    left = [f"- {seed}: `{name}`" for room, seed in order for name in rows[room, seed].names]
+def _row(name: str, found: Sample) -> str:
+    tried, missed = sum(found.tried.values()), sum(found.unnoticed.values())
+    counts = (found.seed, found.tests, tried, tried - missed, f"{found.at_first:.0%}", f"{found.now:.0%}")
+    return f"| {name} | {' | '.join(map(str, counts))} |"
+
+
+def write_table() -> None:
+    """benchmarks/MUTANTS.md, from the samples."""
+    found = {unit: read(unit) for unit in units() if _file(unit).exists()}
+    found = {unit: one for unit, one in found.items() if one.tried}
+    tried = sum((Counter(one.tried) for one in found.values()), Counter[str]())
+    missed = sum((Counter(one.unnoticed) for one in found.values()), Counter[str]())
     lines = [
         "# Planted bugs that the tests notice",
         "",
-        "Each row is a random sample (its seed) of small bugs in a room, each tried on those quick tests that come",
-        "to its place (`make mutants`): of the room alone, or also of the rooms that import it. Of what no test",
-        "noticed at first, each bug got a test, went with needless code, which counts no more, or is equivalent:",
-        "`mutants.yaml` names those, and says why. So *noticed at first* says how many other bugs the tests notice,",
-        "*noticed now* what became of this sample.",
+        "Each row is a random sample of small bugs in a room or a plug-in, drawn with a fresh seed that nobody had",
+        "written tests for, and tried on its own quick tests (`make mutants`). *Noticed at first* says how many other",
+        "bugs the tests notice; *now* what became of this sample after tests were written for what was missed.",
+        "`mutants/` names the bugs that are left, and those that change nothing that can be seen, with the reason.",
         "",
-        "| room | seed | tests | mutants | noticed at first | noticed now | equivalent | survived | of the others |",
-        "|---|---|---|---|---|---|---|---|---|",
-        *[rows[room, seed].text(room, seed) for room, seed in order],
-        *(["", "## Survived, by seed", "", *left] if left else []),
+        "| where | seed | tests | mutants | noticed | at first | now |",
+        "|---|---|---|---|---|---|---|",
+        *[_row(unit, one) for unit, one in found.items()],
+        "",
+        "By kind, at first:",
+        "",
+        "| kind | what | mutants | noticed | share |",
+        "|---|---|---|---|---|",
     ]
+    for kind, what in KINDS.items():
+        if n := tried[kind]:
+            lines.append(f"| {kind} | {what} | {n} | {n - missed[kind]} | {1 - missed[kind] / n:.0%} |")
     TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rooms", nargs="*", default=list(ROOMS), help=f"of {', '.join(ROOMS)}")
-    parser.add_argument("--count", type=int, default=60, help="mutants of a room")
+    parser.add_argument("units", nargs="*", default=units(), metavar="UNIT", help="a room, or plugins/NAME")
+    parser.add_argument("--count", type=int, help="mutants of each: 40 of a room, 15 of a plug-in unless told")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    parser.add_argument("--own", action="store_true", help="try only the room's own tests")
+    parser.add_argument("--importing", action="store_true", help="try the tests of others that import it, too")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="mutants tried at once")
-    parser.add_argument("--again", action="store_true", help="only what survived according to the table")
-    args = parser.parse_args()
-    unknown = set(args.rooms) - {path.name for path in PACKAGE.iterdir() if path.is_dir()}
-    if unknown:
-        parser.error(f"no room {', '.join(sorted(unknown))}; there are {', '.join(ROOMS)}")
-    if args.again:
-        args.rooms = [room for room in args.rooms if (room, args.seed) in read()]
+    parser.add_argument("--again", action="store_true", help="only what is left of the last sample")
+    parser.add_argument("--table", action="store_true", help="only write the table from what was tried")
+    args = parser.parse_args(arguments)
+    if unknown := set(args.units) - set(units()):
+        parser.error(f"no {', '.join(sorted(unknown))}; there are {', '.join(units())}")
+    if args.table:
+        return write_table()
     for module in IMPORTED_ONCE:
         __import__(module)
-    for room in args.rooms:
-        old = read().get((room, args.seed))
-        if args.again and old is not None:
-            chosen = [mutant for mutant in places(room) if mutant.name in old.names]
-            known = [mutant for mutant in chosen if mutant.name in equivalent()]
-            tried = [mutant for mutant in chosen if mutant not in known]
-            there = dataclasses.replace(
-                old, tried=old.tried - len(old.names) + len(chosen)
-            )  # code that went counts no more
-            found = there.noticing([*known, *survivors(tried, args.processes, old.own)], old.same)
+    for unit in args.units:
+        count = args.count or (15 if unit.startswith("plugins/") else 40)
+        if args.again:
+            found = again(unit, args.processes)
         else:
-            chosen = sample(room, args.count, args.seed)
-            alive = survivors(chosen, args.processes, args.own)
-            found = Row(len(chosen), len(chosen) - len(alive), 0, 0, args.own).noticing(alive)
-        write({(room, args.seed): found})
-        print(found.text(room, args.seed), flush=True)
+            found = fresh(unit, count, args.seed, args.processes, not args.importing)
+        write(unit, found)
+        print(_row(unit, found), flush=True)
+    return None
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from planting.places import PACKAGE, ROOT
+from planting.places import PACKAGE, ROOT, unit_of
 
 TESTS = ROOT / "tests"
 
@@ -17,8 +17,8 @@ def _test_files() -> dict[Path, str]:
 
 
 def tests_of(file: Path, own: bool) -> list[Path]:
-    """The test files of its room and, unless `own`, those of any room that import something of its room."""
-    return _tests_of_room(file.relative_to(PACKAGE).parts[0], own)
+    """The test files of its room or plug-in and, unless `own`, all others that import something of it."""
+    return _tests_of_unit(unit_of(file), own)
 
 
 @cache
@@ -31,10 +31,12 @@ def importing(file: Path) -> frozenset[Path]:
 
 
 @cache
-def _tests_of_room(room: str, own: bool) -> list[Path]:
-    imports = re.compile(rf"from ragauge\.{room}[. ]|from ragauge import [^\n]*\b{room}\b")
+def _tests_of_unit(unit: str, own: bool) -> list[Path]:
+    package, _, name = f"ragauge/{unit}".rpartition("/")
+    package = package.replace("/", r"\.")
+    imports = re.compile(rf"from {package}\.{name}[. ]|from {package} import [^\n]*\b{name}\b")
     return [
         path
         for path, text in _test_files().items()
-        if path.relative_to(TESTS).parts[0] == room or (not own and imports.search(text))
+        if path.is_relative_to(TESTS / unit) or (not own and imports.search(text))
     ]
