@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
 from ragauge.contract.finding import Fold, Grid, Num, Text, columns_of
-from ragauge.plugins.pareto.finding import ScoreAgainstCost, frontier, frontiers, score_against_cost
+from ragauge.contract.jobs import Jobs
+from ragauge.plugins.pareto.finding import ScoreAgainstCost, frontiers
 from ragauge.show.drawing import LINE_COLOURS, MARKERS
 from sweep_records import record, sweep
 
@@ -19,24 +22,6 @@ def points(**columns: list[float]) -> pd.DataFrame:
     table = pd.DataFrame({"tokens": [100.0] * n, "seconds": [1.0] * n, "cost": [0.0] * n, **columns})
     flags = {f"on_{name}": [i == 0 for i in range(n)] for name in ("tokens", "seconds", "cost")}
     return table.assign(**usual, **flags)
-
-
-def test_a_cost_that_all_jobs_share_has_no_panel() -> None:
-    drawn = frontiers(points(score=[0.5, 0.4], tokens=[100.0, 200.0]))
-    assert drawn is not None
-    assert [axes.get_xlabel() for axes in drawn.axes] == ["tokens of context, mean over topics"]
-    assert frontiers(points(score=[0.5, 0.4])) is None
-
-
-def test_the_axis_says_whether_seconds_are_of_one_question_or_of_a_batch() -> None:
-    table = points(score=[0.5, 0.4], seconds=[1.0, 2.0])
-    for latency, label in (
-        (False, "seconds per topic, of a batch"),
-        (True, "seconds of one question, median"),
-    ):
-        drawn = frontiers(table.assign(latency=latency))
-        assert drawn is not None
-        assert drawn.axes[0].get_xlabel() == label
 
 
 def test_a_name_with_a_dollar_sign_is_no_formula() -> None:
@@ -67,6 +52,9 @@ def test_points_have_the_colour_of_their_system_and_rings_where_no_other_is_bett
     legend = drawn.legends[0]
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b", "frontier"]
     assert [handle.get_marker() for handle in legend.legend_handles] == [*MARKERS[:2], "o"]
+    assert [to_hex(handle.get_color()) for handle in legend.legend_handles] == [
+        *(to_hex(colour) for colour in LINE_COLOURS[:2]), "#444444",
+    ]  # fmt: skip
     scores = frontiers(table.assign(measure="ir_score"))
     assert scores is not None
     assert scores.axes[0].get_ylabel() == "IR score"
@@ -113,32 +101,58 @@ def test_the_jobs_on_a_frontier_are_listed_the_best_first_with_what_they_are_bes
     assert about == "Seconds: the median of questions sent one by one."
 
 
-def test_the_score_against_cost_is_of_right_answers_where_all_were_judged() -> None:
-    costs = {"context_tokens": 90.0, "seconds_per_topic": 0.5, "cost_usd_per_topic": 0.01}
-    dear = {name: 2 * value for name, value in costs.items()}
-    jobs = [record("retriever=bm25", **costs), record("retriever=sim", **dear, correct_share=0.2)]
-    found = score_against_cost(sweep(*jobs))
-    assert found["measure"].unique().tolist() == ["correct"]
-    assert found[["on_tokens", "on_seconds", "on_cost"]].to_numpy().tolist() == [[True] * 3, [False] * 3]
-    jobs[1]["metrics"]["judge_share_missing"] = 1.0
-    assert score_against_cost(sweep(*jobs))["score"].tolist() == [0.5, 0.5]
+# Seconds are of one question and of a batch; the last two columns say on which frontier the job is by right answers,
+# and by the IR score and the seconds of one question.
+WORLD = """
+job     n    right ir_score missing tokens p50  batch cost  on_right             on_ir_score
+bm25    100  0.5   0.30     0.0     90     0.20 1.0   0.01  tokens,seconds,money tokens,money
+bm25    300  0.7   0.40     0.5     250    0.20 2.0   0.02  tokens,seconds,money tokens,seconds,money
+sim     100  0.6   0.40     0.0     250    0.30 2.0   0.02  -                    tokens,money
+sim     300  0.7   0.35     0.0     300    0.50 3.0   0.02  money                -
+none    100  0.7   0.90     0.0     -      0.90 -     -     -                    seconds
+twin    100  0.5   0.20     0.0     90     0.20 1.0   0.01  tokens,seconds,money -
+"""
+COSTS = {"tokens": "context_tokens", "p50": "latency_total_p50", "batch": "seconds_per_topic",
+         "cost": "cost_usd_per_topic"}  # fmt: skip
+MEASURES = {"right": "correct_share", "ir_score": "ir_score", "missing": "judge_share_missing"} | COSTS
 
 
-def test_seconds_are_those_of_one_question_where_every_job_measured_them() -> None:
-    jobs = [
-        record(f"retriever={r}", seconds_per_topic=9.0, latency_total_p50=0.25, context_tokens=1.0)
-        for r in ("bm25", "sim")
-    ]
-    assert score_against_cost(sweep(*jobs))["seconds"].tolist() == [0.25, 0.25]
-    del jobs[0]["metrics"]["latency_total_p50"]
-    found = score_against_cost(sweep(*jobs))
-    assert found["seconds"].tolist() == [9.0, 9.0]
-    assert not found["latency"].any()
+def jobs_of_world(**changed: dict[str, Any]) -> tuple[Jobs, list[dict[str, str]]]:
+    head, *lines = (line.split() for line in WORLD.strip().splitlines())
+    rows = [dict(zip(head, line, strict=True)) for line in lines]
+    records = []
+    for row in rows:
+        known = {MEASURES[name]: float(row[name]) for name in MEASURES if row[name] != "-"}
+        records.append(record(f"retriever={row['job']}", n=int(row["n"]), **known))
+        records[-1]["metrics"] |= changed.get(row["job"], {})
+    return sweep(*records), rows
 
 
-def test_the_frontier_by_hand() -> None:
-    cost = np.array([1.0, 2.0, 2.0, 3.0, 1.0, np.nan])
-    score = np.array([0.5, 0.7, 0.6, 0.7, 0.5, 0.9])
-    # The third has a better one at its cost, the fourth an equal one for less; equal points stand together.
-    assert frontier(cost, score).tolist() == [True, True, False, False, True, False]
-    assert frontier(np.array([]), np.array([])).tolist() == []
+@pytest.mark.parametrize("judged", [True, False])
+def test_the_frontiers_of_a_sweep_by_hand(judged: bool) -> None:
+    """Half of bm25's verdicts are missing, which is enough; more than half is not."""
+    jobs, rows = jobs_of_world(**({} if judged else {"bm25": {"judge_share_missing": 0.51}}))
+    if judged:
+        del jobs.records[2]["metrics"]["latency_total_p50"]  # then all seconds are those of a batch
+    value = ScoreAgainstCost().compute(jobs, {}).value
+    score, seconds, on = ("right", "batch", "on_right") if judged else ("ir_score", "p50", "on_ir_score")
+    words = {"tokens": "tokens", "seconds": "seconds", "cost": "money"}
+    for row, found in zip(rows, value.to_dict("records"), strict=True):
+        expected = [float(row[name].replace("-", "nan")) for name in (score, "tokens", seconds, "cost")]
+        assert [found[name] for name in ("score", *words)] == pytest.approx(expected, nan_ok=True)
+        best = ",".join(word for name, word in words.items() if found[f"on_{name}"]) or "-"
+        assert (found["system"], found["n_tokens"], best) == (row["job"], int(row["n"]), row[on])
+    assert (set(value["measure"]), set(value["latency"])) == ({"correct" if judged else "ir_score"}, {not judged})
+    figure = ScoreAgainstCost().show(jobs, value, {}).figures["pareto"]
+    assert [axes.get_xlabel() for axes in figure.axes] == [
+        "tokens of context, mean over topics",
+        "seconds per topic, of a batch" if judged else "seconds of one question, median", "US dollars per topic",
+    ]  # fmt: skip
+
+
+def test_a_cost_that_all_jobs_share_or_nobody_knows_has_no_panel() -> None:
+    same = [record(f"retriever={r}", context_tokens=9.0, seconds_per_topic=s) for r, s in (("bm25", 1.0), ("sim", 2.0))]
+    for metrics, panels in ((same[1]["metrics"], 1), (same[0]["metrics"], 0)):
+        same[1]["metrics"] = metrics
+        drawn = frontiers(ScoreAgainstCost().compute(sweep(*same), {}).value)
+        assert (0 if drawn is None else len(drawn.axes)) == panels
