@@ -6,19 +6,8 @@ import pandas as pd
 
 from ragauge.contract.finding import Grid, Num, columns_of
 from ragauge.contract.jobs import Jobs
-from ragauge.plugins.parts.finding import Brought, Parts, wide
+from ragauge.plugins.parts.finding import Brought, Parts
 from ragauge.show.html import blocks
-
-
-def test_rows_of_one_option_stand_in_one_row_by_measure() -> None:
-    frame = pd.DataFrame(
-        [("sim", "ir_score", 0.1), ("sim", "correct", 0.2), ("mmr", "ir_score", 0.3)],
-        columns=["option", "measure", "difference"],
-    )
-    rows = wide(frame, ["option"])
-    assert list(rows) == [("sim",), ("mmr",)]
-    assert {name: e["difference"] for name, e in rows["sim",].items()} == {"ir_score": 0.1, "correct": 0.2}
-
 
 ABLATION = pd.DataFrame(
     [("retriever", "sim", "bm25", 2, "ir_score", 0.1), ("retriever", "sim", "bm25", 2, "correct", -0.25),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,86 +16,111 @@ from ragauge.contract.frames import check
 from ragauge.contract.measures import MeasuresRanking
 from ragauge.contract.protocols import Tools
 from ragauge.estimate.topic_samples import Sample
-from ragauge.plugins.performance.predictors import QueryPerformance, gives_ranks_alone, nqc, smv, wig
+from ragauge.plugins.performance.predictors import QueryPerformance
 from small_pipeline import SmallPipelines
 
-SCORES = np.array([4.0, 2.0, 1.0, 1.0])  # mean 2
+DEPTH, P = 2, 0.5
+# c has no hit; a, b, d, e and f are five lists. d has function words alone, e no word, f a score below 0.
+QUESTIONS = {"a": "the red fox", "b": "blue whale song", "c": "green", "d": "the of", "e": "!!!", "f": "deep sea"}
+SCORES = {"a": [4, 2, 1, 1], "b": [6, 3, 3], "d": [5, 5], "e": [9, 1, 2], "f": [2, -1], "x": [70, 1]}
+# By rank: qid, text, how much of it stands in the context, and its cosine with the question.
+PASSAGES = [
+    ("a", "of no use", 9, 0.9), ("a", "a red fox", 9, 0.1), ("a", "red hen", 7, 0.5),
+    ("b", "a whale", 7, 0.2), ("b", "cut off song", 0, 1.0), ("d", "the end", 7, -0.3), ("e", "red", 3, 0.4),
+    ("x", "of another job", 14, 0.0),
+]  # fmt: skip
+# First the order by words, then by cosine, beside the order by rank. [1, 2, 0]: (1 - p) (0 + p / 2 + p^2) + p^3;
+# [0, 2, 1]: (1 - p) (1 + p / 2 + p^2) + p^3.
+OF_TEXTS = {
+    "question_coverage": {"a": 2 / 2, "b": 1 / 3, "d": 1 / 2, "e": "none"},
+    "order_agreement": {"a": (0.375 + 0.875) / 2, "b": 1, "d": 1, "e": "none"},
+    "question_similarity": {"a": 0.9, "b": 0.2, "d": -0.3, "e": 0.4},
+    "mean_similarity": {"a": 0.5, "b": 0.2, "d": -0.3, "e": 0.4},
+}
 
 
-def test_the_predictors_of_scores_by_hand() -> None:
-    assert nqc(SCORES, 2) == pytest.approx(1.0 / 2.0)  # 4 and 2 deviate by 1
-    assert wig(SCORES, 2, 4) == pytest.approx((3.0 - 2.0) / 2.0)
-    assert smv(SCORES, 2) == pytest.approx((4 * math.log(4 / 3) + 2 * math.log(3 / 2)) / 2 / 2.0)
-    assert nqc(np.zeros(3), 2) == 0.0
-    assert math.isnan(smv(np.array([1.0, -0.5]), 2))
+@dataclass(frozen=True)
+class Cosines:
+    """Vectors by the table above: a question is (1, 0), a passage has its cosine first."""
 
-
-def test_the_predictors_of_scores_against_twins_of_their_formulas() -> None:
-    """Twins in plain Python, one score at a time, of Shtok et al. 2012, Zhou & Croft 2007 (lambda = 1 / sqrt(words))
-    and Tao & Wu 2014; the mean of the list stands for the corpus throughout.
-    """
-    rng = np.random.default_rng(7)
-    for n, k, words in ((30, 10, 4), (6, 10, 9), (2, 2, 1)):
-        scores = np.sort(rng.gamma(2.0, 3.0, n))[::-1]
-        first = list(map(float, scores[:k]))
-        corpus = math.fsum(map(float, scores)) / n
-        mean = math.fsum(first) / len(first)
-        deviation = math.sqrt(math.fsum((s - mean) ** 2 for s in first) / len(first))
-        gain = math.fsum((s - corpus) / math.sqrt(words) for s in first) / len(first)
-        variance = math.fsum(s * abs(math.log(s / mean)) for s in first) / len(first)
-        assert nqc(scores, k) == pytest.approx(deviation / corpus, rel=1e-12)
-        assert wig(scores, k, words) == pytest.approx(gain, rel=1e-12, abs=1e-12)
-        assert smv(scores, k) == pytest.approx(variance / corpus, rel=1e-12)
-
-
-def test_ranks_alone_are_no_scores() -> None:
-    assert gives_ranks_alone([np.array([1, 0.5]), np.array([1, 0.5, 0.3]), np.array([1, 0.5])])
-    assert not gives_ranks_alone([np.array([1, 0.5]), np.array([0.9, 0.5])])
+    def embed(self, texts: list[str], role: str = "passage", scratch: object = None) -> np.ndarray:
+        of = {text: cosine for _, text, _, cosine in PASSAGES}
+        return np.array([[1.0, 0.0] if role == "query" else [of[text], 0.0] for text in texts])
 
 
 def frames(scores: dict[str, list[float]]) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Topics a, b and c, a run with these scores, and two passages of a and b."""
-    topics = pd.DataFrame({"qid": ["a", "b", "c"], "query": ["the red fox", "blue whale song", "green"]})
-    rows = [(qid, f"{qid}{i}", s, i) for qid, own in scores.items() for i, s in enumerate(own)]
-    run = pd.DataFrame(rows, columns=["qid", "docno", "score", "rank"])
-    texts = [("a", "a fox", 5), ("a", "red red", 7), ("b", "a whale", 7), ("b", "cut off song", 0)]
+    """The topics, a run in no order, and the passages as the context holds them: the last of a topic first."""
+    rows = [(qid, f"{qid}{i}", float(s), i) for qid, own in scores.items() for i, s in enumerate(own)]
+    run = pd.DataFrame(rows, columns=["qid", "docno", "score", "rank"]).sample(frac=1, random_state=0)
     passages = pd.DataFrame(
-        [(q, 100, i % 2, i % 2, f"{q}{i % 2}", text, chars) for i, (q, text, chars) in enumerate(texts)],
+        [(q, 100, 9 - i, i, f"{q}{i}", text, chars) for i, (q, text, chars, _) in enumerate(PASSAGES)],
         columns=["qid", "n_tokens", "position", "rank", "docno", "text", "chars"],
     )
-    return topics, run, passages
+    return pd.DataFrame({"qid": list(QUESTIONS), "query": list(QUESTIONS.values())}), run, passages
 
 
-def wide(found: pd.DataFrame) -> pd.DataFrame:
-    return check("answer_values", found, "test").pivot(index="qid", columns="measure", values="value")
+def of_scores() -> dict[str, dict[str, Any]]:
+    """Twins, one score at a time, of Shtok et al. 2012, Zhou & Croft 2007 (lambda = 1 / sqrt(words)) and Tao & Wu
+    2014; the mean of the list stands for the corpus, and every predictor is standardised over the lists.
+    """
+    raw: dict[str, dict[str, float]] = {name: {} for name in ("top_score", "score_drop", "nqc", "wig", "smv")}
+    for qid, scores in SCORES.items():
+        if qid != "x":
+            n_words = {"a": 3, "b": 3, "d": 2, "e": 1, "f": 2}[qid]
+            first, corpus = scores[:DEPTH], sum(scores) / len(scores)
+            mean = sum(first) / len(first)
+            raw["top_score"][qid], raw["score_drop"][qid] = first[0], first[0] - first[-1]
+            deviation = math.sqrt(sum((s - mean) ** 2 for s in first) / len(first))
+            raw["nqc"][qid] = deviation / (sum(map(abs, scores)) / len(scores))
+            raw["wig"][qid] = sum((s - corpus) / math.sqrt(n_words) for s in first) / len(first)
+            if min(scores) > 0:
+                raw["smv"][qid] = sum(s * abs(math.log(s / mean)) for s in first) / len(first) / corpus
+    found: dict[str, dict[str, Any]] = {}
+    for name, values in raw.items():
+        mean = sum(values.values()) / len(values)
+        spread = math.sqrt(sum((v - mean) ** 2 for v in values.values()) / len(values))
+        found[name] = {qid: (v - mean) / spread for qid, v in values.items()} | ({"f": "none"} if name == "smv" else {})
+    return found
 
 
-def test_every_topic_has_a_row_of_every_predictor(tools: Tools) -> None:
-    measure = QueryPerformance()
+@pytest.mark.parametrize("vectors", [True, False])
+def test_every_topic_has_a_row_of_every_predictor(tools: Tools, vectors: bool) -> None:
+    measure = QueryPerformance(depth=DEPTH, persistence=P, vectors=vectors)
     assert isinstance(measure, MeasuresRanking)
-    topics, run, passages = frames({"a": [3.0, 1.0], "b": [1.0, 1.0]})
-    found = measure.measure_ranking(topics, run, passages, 100, tools)
-    assert len(found) == 3 * len(measure.infos)
-    assert set(found.loc[found["value"].isna(), "status"]) == {"no context"}
-    values = wide(found)
-    assert values.loc["c"].isna().all()
-    # Two topics: one standard deviation above and one below their mean.
-    assert values["top_score"].tolist()[:2] == pytest.approx([1.0, -1.0])
-    assert values["score_drop"].tolist()[:2] == pytest.approx([1.0, -1.0])
-    # "fox" and "red" stand there; of "blue whale song" the cut passage brings nothing.
-    assert values["question_coverage"].tolist()[:2] == pytest.approx([1.0, 1 / 3])
-    cosine = tools.embedder.embed(["blue whale song"], "query")[0] @ tools.embedder.embed(["a whale"])[0]
-    assert values.loc["b", ["question_similarity", "mean_similarity"]].tolist() == pytest.approx([cosine, cosine])
-    assert values.loc["b", "order_agreement"] == 1.0  # of a single passage
+    assert measure.uses == ({"embedder"} if vectors else set())
+    given = replace(tools, embedder=Cosines()) if vectors else tools
+    found = check("answer_values", measure.measure_ranking(*frames(SCORES), 100, given), "test")
+    expected: dict[str, dict[str, Any]] = of_scores() | OF_TEXTS
+    if not vectors:
+        expected["order_agreement"] = OF_TEXTS["order_agreement"] | {"a": 0.375}
+        del expected["question_similarity"], expected["mean_similarity"]
+    rows = [(name, qid, of.get(qid, "no context")) for name, of in expected.items() for qid in QUESTIONS]
+    assert list(zip(found["measure"], found["qid"], strict=True)) == [(name, qid) for name, qid, _ in rows]
+    assert found["status"].tolist() == [v if isinstance(v, str) else "ok" for *_, v in rows]
+    numbers = [math.nan if isinstance(v, str) else v for *_, v in rows]
+    assert found["value"].tolist() == pytest.approx(numbers, nan_ok=True)
+    assert set(found["n_tokens"]) == {100}
 
 
-def test_orders_that_disagree_and_scores_that_are_ranks(tools: Tools) -> None:
-    topics, run, passages = frames({"a": [1.0, 0.5], "b": [1.0, 0.5]})
-    passages.loc[0, ["text", "chars"]] = ["of no use", 9]  # the first passage of a has no word of the question
-    values = wide(QueryPerformance(vectors=False, persistence=0.5).measure_ranking(topics, run, passages, 100, tools))
-    assert values["top_score"].isna().all()
-    assert values.loc["a", "order_agreement"] == pytest.approx(0.5)  # (1 - p) / 2 + p^2
-    assert "question_similarity" not in values
+@pytest.mark.parametrize(
+    ("scores", "status"),
+    [
+        ({"a": [1, 0.5], "b": [1, 0.5, 0.3], "d": [1, 0.5]}, {"none"}),  # lists of a length are equal: ranks alone
+        ({"a": [1, 0.5], "b": [1, 0.4]}, {"ok"}),
+        ({"a": [1, 0.5]}, {"ok"}),
+    ],
+)
+def test_ranks_alone_are_no_scores(tools: Tools, scores: dict[str, list[float]], status: set[str]) -> None:
+    found = QueryPerformance(vectors=False).measure_ranking(*frames(scores), 100, tools).set_index("measure")
+    there = found[found["qid"].isin(list(scores))]
+    assert set(there.loc["top_score", "status"] if len(scores) > 1 else [there.loc["top_score", "status"]]) == status
+    if status == {"ok"}:  # all first scores are equal
+        assert there.loc[["top_score"], "value"].eq(0).all()
+
+
+def test_a_list_of_zeros_has_no_spread_beside_its_size(tools: Tools) -> None:
+    found = QueryPerformance(vectors=False).measure_ranking(*frames({"a": [0, 0], "b": [2, 0]}), 100, tools)
+    assert found[found["measure"] == "nqc"]["value"].tolist()[:2] == [-1, 1]
 
 
 def test_a_job_has_them_for_all_topics_though_a_sample_is_answered(small: SmallPipelines) -> None:
