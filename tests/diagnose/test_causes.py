@@ -26,148 +26,115 @@ from ragauge.diagnose.funnel import share_of
 from ragauge.diagnose.places import PLACES
 from ragauge.estimate.outcomes import asked
 
-STEPS = ("corpus", "best_chunk", "candidates", "reranked", "expanded", "compressed", "context")
 NAN = float("nan")
+STEPS = ("corpus", "best_chunk", "candidates", "reranked", "expanded", "compressed", "context")
+WHOLE = "1 1 1 1 1 1 1"
+IN_CONTEXT, NOT_THERE = "its words stand in the context", "it has words that stand neither in context nor question"
+ALL_THERE, WRONG = "all evidence stands in the context: ", "wrong, " + NOT_THERE
+
+# What each part of the evidence is at each step, how the topic differs from one with a wrong answer whose words stand
+# nowhere, the cause, and by what that was decided.
+WORLD: list[tuple[str, dict[str, Any], str | None, str]] = [
+    # the step that lost most of what was there decides
+    ("0.3 0.3 0.3 0.3 0.3 0.3 0.3", {}, "not in the corpus", "evidence 1: 0.30 in the corpus"),
+    ("1 0.3 0.3 0.3 0.3 0.3 0.3", {}, "cut by the chunker",
+     "evidence 1: 1.00 in the corpus, 0.30 in the best chunk"),
+    ("1 1 0.3 0.3 0.3 0.3 0.3", {}, "not retrieved",
+     "evidence 1: 1.00 in the best chunk, 0.30 among all candidates"),
+    ("1 1 1 0.3 0.3 0.3 0.3", {}, "lost by the reranker",
+     "evidence 1: 1.00 among all candidates, 0.30 after reranking"),
+    ("1 1 1 1 0.3 0.3 0.3", {}, "compressed away", "evidence 1: 1.00 after reranking, 0.30 after expansion"),
+    ("1 1 1 1 1 0.3 0.3", {}, "compressed away", "evidence 1: 1.00 after expansion, 0.30 after compression"),
+    ("1 1 1 1 1 1 0.3", {}, "beyond the budget", "evidence 1: 1.00 after compression, 0.30 within N tokens"),
+    # the chunker cut it, neighbours completed it, the budget cut it off
+    ("1 0.5 1 1 1 1 0.2", {}, "beyond the budget", "evidence 1: 1.00 after compression, 0.20 within N tokens"),
+    # of three parts the one of which least is left decides; of two alike the first
+    ("1 1 1 1 1 1 0.2 | 1 1 0.1 0.1 0.1 0.1 0.1 | 1 1 1 1 1 1 1", {}, "not retrieved",
+     "evidence 2: 1.00 in the best chunk, 0.10 among all candidates"),
+    ("1 1 1 1 1 1 0.2 | 1 1 0.2 0.2 0.2 0.2 0.2", {}, "beyond the budget",
+     "evidence 1: 1.00 after compression, 0.20 within N tokens"),
+    # cut a little, then missed; a tenth was not retrieved, and the part still stood; a half was never there
+    ("1 0.7 0.1 0.1 0.1 0.1 0.1", {}, "not retrieved",
+     "evidence 1: 0.70 in the best chunk, 0.10 among all candidates"),
+    ("1 0.7 0.7 0.7 0.7 0.7 0.6", {}, "cut by the chunker",
+     "evidence 1: 1.00 in the corpus, 0.70 in the best chunk"),
+    ("1 1 0.9 0.85 0.85 0.85 0.85", {}, "lost by the reranker",
+     "evidence 1: 0.90 among all candidates, 0.85 after reranking"),
+    ("0.5 0.4 0.4 0.4 0.4 0.4 0.3", {}, "not in the corpus", "evidence 1: 0.50 in the corpus"),
+    ("1 1 1 1 1 1 0.89", {}, "beyond the budget", "evidence 1: 1.00 after compression, 0.89 within N tokens"),
+    ("1 1 1 1 1 1 0.9", {}, "unsupported answer", WRONG),
+    # what the order before reranking had within the budget
+    ("1 1 1 1 1 1 0", {"unreranked": 0.9}, "lost by the reranker",
+     "evidence 1: 1.00 after compression, 0.00 within N tokens, where the order before reranking had it"),
+    ("1 1 1 1 1 1 0", {"unreranked": 0.8}, "beyond the budget",
+     "evidence 1: 1.00 after compression, 0.00 within N tokens"),
+    # all of it stands in the context
+    (WHOLE, {"label": 5}, None, ""),
+    (WHOLE, {"label": 5, "evidence_place": "middle"}, None, ""),
+    (WHOLE, {"label": 1}, "generation error", ALL_THERE + "lack of information"),
+    (WHOLE, {"label": 3}, "generation error", ALL_THERE + "partly right, incomplete"),
+    (WHOLE, {"label": 2}, "unsupported answer", "partly right with wrong statements, " + NOT_THERE),
+    (WHOLE, {"answer_from_context": True}, "generation error", ALL_THERE + "wrong, " + IN_CONTEXT),
+    (WHOLE, {"answer_from_context": True, "faithfulness": 0.2}, "unsupported answer", "wrong, faithfulness 0.20"),
+    (WHOLE, {"faithfulness": 0.5}, "generation error", ALL_THERE + "wrong, faithfulness 0.50"),
+    (WHOLE, {"evidence_place": "middle"}, "lost in the middle", "all evidence stands in the middle third: wrong"),
+    (WHOLE, {"label": 1, "evidence_place": "middle"}, "lost in the middle",
+     "all evidence stands in the middle third: lack of information"),
+    ("1 1 1 1 1 1 0", {"label": 5}, None, ""),
+    # nobody knows that it failed; there is no answer; nobody was to judge it
+    (WHOLE, {"label": None}, "judge missing", "no verdict"),
+    ("1 1 0 0 0 0 0", {"label": None, "judge_status": "unreadable", "reason": "no JSON"}, "judge missing",
+     "no verdict: unreadable: no JSON"),
+    ("1 1 0 0 0 0 0", {"label": None, "answer": None, "answer_error": "HTTP 500"}, "generation error",
+     "no answer: HTTP 500"),
+    (WHOLE, {"label": 1, "unanswerable": True}, None, ""),
+    (WHOLE, {"unanswerable": True, "label": 5}, "unsupported answer",
+     "answered what the documents do not answer: right"),
+    (WHOLE, {"label": None, "judge_status": NO_REFERENCE}, None, ""),
+    (WHOLE, {"label": None, "judged": False}, None, ""),
+    ("", {}, "no evidence known", "wrong"),
+    ("", {"label": 5}, None, ""),
+]  # fmt: skip
 
 
-def parts(*values: tuple[float, ...], steps: tuple[str, ...] = STEPS, **more: Any) -> pd.DataFrame:
-    """A part of qid q for each tuple of values, step by step."""
-    frame = pd.DataFrame(list(values), columns=list(steps)).assign(qid="q", **more)
-    return frame.assign(part=range(len(frame)))
+def world() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Outcomes and parts of the table above; topics are numbered, and the last part of one stands first."""
+    usual = {"label": 4, "answer": "Linz", "evidence_place": "spread", "answer_from_context": False, "judged": True,
+             "unanswerable": False, "faithfulness": NAN}  # fmt: skip
+    topics, parts = [], []
+    for i, (steps, differs, _, _) in enumerate(WORLD):
+        topics.append({"qid": f"q{i}"} | usual | {k: v for k, v in differs.items() if k != "unreranked"})
+        for part, values in enumerate(steps.split(" | ") if steps else []):
+            row = dict(zip(STEPS, map(float, values.split()), strict=True))
+            parts.append({"qid": f"q{i}", "part": part, "unreranked": differs.get("unreranked", NAN)} | row)
+    return pd.DataFrame(topics).astype({"label": "Int8"}), pd.DataFrame(parts)
 
 
-def topic(**columns: Any) -> pd.DataFrame:
-    usual = {
-        "qid": "q",
-        "label": 4,
-        "answer": "Linz",
-        "evidence_place": "spread",
-        "answer_from_context": False,
-    }
-    return pd.DataFrame([usual | columns]).astype({"label": "Int8"})
-
-
-def cause(outcome: pd.DataFrame, of_parts: pd.DataFrame, judged: bool = True) -> str | None:
-    found = causes(outcome, of_parts, judged)
-    return found["cause"].iloc[0] if len(found) else None
-
-
-@pytest.mark.parametrize(
-    ("lost_at", "name"),
-    [
-        (0, "not in the corpus"),
-        (1, "cut by the chunker"),
-        (2, "not retrieved"),
-        (3, "lost by the reranker"),
-        (4, "compressed away"),
-        (5, "compressed away"),
-        (6, "beyond the budget"),
-    ],
-)
-def test_the_step_that_lost_the_evidence_is_the_cause(lost_at: int, name: str) -> None:
-    values = tuple(1.0 if i < lost_at else 0.3 for i in range(len(STEPS)))
-    assert cause(topic(), parts(values)) == name
-    assert cause(topic(), parts(values), judged=False) == name
-    assert name in OF_RETRIEVAL
-
-
-def test_a_part_that_a_step_brought_back_was_lost_later() -> None:
-    """The chunker cut it, neighbours completed it, and the budget cut it off."""
-    assert cause(topic(), parts((1, 0.5, 1, 1, 1, 1, 0.2))) == "beyond the budget"
-
-
-def test_of_several_parts_the_one_of_which_least_is_left_decides() -> None:
-    lost = parts((1, 1, 1, 1, 1, 1, 0.2), (1, 1, 0.1, 0.1, 0.1, 0.1, 0.1), (1, 1, 1, 1, 1, 1, 1))
-    found = causes(topic(), lost).iloc[0]
-    assert found["cause"] == "not retrieved"
-    assert found["decided_by"] == "evidence 2: 1.00 in the best chunk, 0.10 among all candidates"
-
-
-def test_a_part_that_was_cut_a_little_and_then_missed_was_not_retrieved() -> None:
-    """Seven tenths of it stand in one chunk, and that one was not found."""
-    assert cause(topic(), parts((1, 0.7, 0.1, 0.1, 0.1, 0.1, 0.1))) == "not retrieved"
-    assert cause(topic(), parts((1, 0.7, 0.7, 0.7, 0.7, 0.7, 0.6))) == "cut by the chunker"
-    assert cause(topic(), parts((0.8, 0.8, 0.2, 0.2, 0.2, 0.2, 0.2))) == "not retrieved"
-    assert cause(topic(), parts((0.5, 0.4, 0.4, 0.4, 0.4, 0.4, 0.3))) == "not in the corpus"
-
-
-def test_a_loss_after_which_the_part_still_stood_is_not_the_cause() -> None:
-    """A tenth was not retrieved, and the reranker lost a twentieth: with that the part stood no more."""
-    assert cause(topic(), parts((1, 1, 0.9, 0.85, 0.85, 0.85, 0.85))) == "lost by the reranker"
-
-
-def test_a_row_has_topic_cause_and_reason_alone() -> None:
-    three = pd.concat([topic(qid="a", label=5), topic(qid="b"), topic(qid="q")], ignore_index=True)
-    found = causes(three, WHOLE)
-    assert list(found.columns) == ["qid", "cause", "decided_by"]
-    assert found.index.tolist() == [0, 1]
-    assert found["qid"].tolist() == ["b", "q"]
-
-
-def test_nine_tenths_of_a_part_are_enough() -> None:
-    assert cause(topic(label=3), parts((1, 1, 1, 1, 1, 1, 0.9))) == "generation error"
-    assert cause(topic(label=3), parts((1, 1, 1, 1, 1, 1, 0.89))) == "beyond the budget"
-
-
-def test_what_the_order_before_reranking_had_within_the_budget_is_lost_by_the_reranker() -> None:
-    beyond = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0)
-    assert cause(topic(), parts(beyond, unreranked=1.0)) == "lost by the reranker"
-    assert cause(topic(), parts(beyond, unreranked=0.2)) == "beyond the budget"
-
-
-def test_without_documents_or_chunks_nothing_is_blamed_on_them() -> None:
-    short = ("candidates", "context")
-    assert cause(topic(), parts((0.1, 0.1), steps=short)) == "not retrieved"
-    assert cause(topic(), parts((0.1, 0.1), steps=short, corpus=NAN, best_chunk=NAN)) == "not retrieved"
-    assert cause(topic(), parts((1, 0.1), steps=short)) == "beyond the budget"
-
-
-WHOLE = parts((1, 1, 1, 1, 1, 1, 1))
-
-
-@pytest.mark.parametrize(
-    ("columns", "name"),
-    [
-        ({"label": 5}, None),
-        ({"label": 1}, "generation error"),
-        ({"label": 3}, "generation error"),
-        ({"label": 4}, "unsupported answer"),
-        ({"label": 2}, "unsupported answer"),
-        ({"label": 4, "answer_from_context": True}, "generation error"),
-        ({"label": 4, "answer_from_context": True, "faithfulness": 0.2}, "unsupported answer"),
-        ({"label": 4, "faithfulness": 0.5}, "generation error"),
-        ({"label": 4, "faithfulness": NAN, "answer_from_context": True}, "generation error"),
-        ({"label": 4, "evidence_place": "middle"}, "lost in the middle"),
-        ({"label": 1, "evidence_place": "middle"}, "lost in the middle"),
-        ({"label": 5, "evidence_place": "middle"}, None),
-        ({"label": 1, "evidence_place": None}, "generation error"),
-        ({"label": None}, "judge missing"),
-        ({"label": None, "answer": None}, "generation error"),
-        ({"label": 1, "unanswerable": True}, None),
-        ({"label": 5, "unanswerable": True}, "unsupported answer"),
-        ({"label": None, "judge_status": NO_REFERENCE}, None),
-        ({"label": None, "judged": False}, None),
-    ],
-)
-def test_where_all_evidence_stands_in_the_context(columns: dict[str, Any], name: str | None) -> None:
-    assert cause(topic(**columns), WHOLE) == name
-
-
-def test_a_missing_verdict_goes_before_lost_evidence_as_nobody_knows_that_it_failed() -> None:
-    lost = parts((1, 1, 0, 0, 0, 0, 0))
-    assert cause(topic(label=None, judge_status="unreadable"), lost) == "judge missing"
-    assert causes(topic(label=None, judge_status="unreadable"), lost)["decided_by"][0] == "no verdict: unreadable"
-    assert cause(topic(label=None, answer=None, answer_error="HTTP 500"), lost) == "generation error"
-
-
-def test_a_topic_without_evidence_says_so() -> None:
-    assert cause(topic(), WHOLE.iloc[:0]) == "no evidence known"
-    assert cause(topic(label=5), WHOLE.iloc[:0]) is None
+def test_every_failed_topic_has_one_cause_and_what_decided_it() -> None:
+    expected = [(f"q{i}", cause, why) for i, (_, _, cause, why) in enumerate(WORLD) if cause is not None]
+    found = causes(*world())
+    assert list(found.itertuples(index=False, name=None)) == expected
+    assert (list(found.columns), found.index.tolist()) == (["qid", "cause", "decided_by"], list(range(len(found))))
 
 
 def test_without_a_judge_lost_evidence_alone_fails() -> None:
-    assert cause(topic(label=None, answer=None), WHOLE, judged=False) is None
-    assert cause(topic(label=None, unanswerable=True), parts((1, 1, 0, 0, 0, 0, 0)), judged=False) is None
+    topics, parts = world()
+    gone = parts[parts["context"] < 0.9]["qid"].unique().tolist()
+    topics["unanswerable"] = topics["qid"].eq(gone[0])
+    of_retrieval = {f"q{i}": (cause, why) for i, (_, _, cause, why) in enumerate(WORLD) if cause in OF_RETRIEVAL}
+    found = causes(topics, parts, judged=False).set_index("qid")
+    assert found.index.tolist() == gone[1:]
+    for qid, decided in of_retrieval.items():
+        assert qid == gone[0] or tuple(found.loc[qid]) == decided
+
+
+def test_without_documents_or_chunks_nothing_is_blamed_on_them() -> None:
+    topics, parts = world()
+    for lacking in (parts.drop(columns=["corpus", "best_chunk"]), parts.assign(corpus=NAN, best_chunk=NAN)):
+        found = causes(topics, lacking).set_index("qid")
+        assert tuple(found.loc["q0"]) == ("not retrieved", "evidence 1: 0.30 among all candidates")
+        assert found.loc["q6", "cause"] == "beyond the budget"
+    assert causes(topics.drop(columns="faithfulness"), parts)["cause"].eq("generation error").sum() == 5
 
 
 def test_every_cause_says_what_to_try() -> None:
@@ -197,6 +164,10 @@ def test_the_first_rule_that_holds_is_the_cause() -> None:
         "d": "answer correctness below 0.5",
         "f": "answer correctness below 0.5",
     }
+    assert failures_by_rules(rows)["decided_by"].tolist() == [
+        "context_recall 0.20", "context_precision 0.29", "faithfulness 0.49", "answer_correctness 0.49",
+        "answer_correctness 0.10",
+    ]  # fmt: skip
 
 
 def test_rules_without_their_measures_are_one_line() -> None:

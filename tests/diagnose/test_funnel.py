@@ -32,13 +32,6 @@ PARTS = pd.DataFrame(
 )
 
 
-def test_a_topic_counts_once_however_many_parts_it_has() -> None:
-    found = by_topic(PARTS)
-    assert found["qid"].tolist() == ["a", "b", "c"]
-    assert found["best_chunk"].tolist() == [0.75, 1.0, 0.0]
-    assert found["context"].tolist() == pytest.approx([0.5, 0.2, 0.0])
-
-
 def test_every_step_has_its_mean_and_its_change_topic_by_topic() -> None:
     table = funnel(PARTS).set_index("step")
     assert list(table.index) == ["corpus", "best_chunk", "candidates", "context"]
@@ -57,11 +50,6 @@ def test_every_step_has_its_mean_and_its_change_topic_by_topic() -> None:
     )
     assert (narrow["lo"]["context"], narrow["hi"]["context"]) == (mean.lo, mean.hi)
     assert (narrow["change_lo"]["candidates"], narrow["change_hi"]["candidates"]) == (change.lo, change.hi)
-
-
-def test_a_step_may_gain() -> None:
-    parts = PARTS.assign(candidates=1.0)
-    assert funnel(parts).set_index("step")["change"]["candidates"] == pytest.approx(1.25 / 3)
 
 
 def test_a_step_that_the_job_has_not_is_not_there() -> None:
