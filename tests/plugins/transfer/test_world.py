@@ -79,9 +79,7 @@ def expected(rows: pd.DataFrame, by: str) -> tuple[pd.DataFrame, dict[str, float
             lines.append((group, c + 1, means(own[0], group)[c], judged[c], len(own_rows)))
         for which in (0, 1):
             difference = means(own[which], group) - judged
-            fit = np.array(
-                [(means(up[which], group) - means(down[which], group)) / 2 / step for up, down in moved.values()]
-            )
+            fit = np.array([means(up[which], group) - means(own[which], group) for up in moved.values()]) / step
             fit -= fit.mean(axis=0)
             gap = np.array(
                 [sum((own[which][i] - truth[i] - difference for i in own_rows.index[own_rows["qid"] == q]), np.zeros(5))
