@@ -20,7 +20,7 @@ USED   := $(if $(wildcard $(READY))$(filter-out file,$(origin EXTRAS)),$(EXTRAS)
 .PHONY: help
 help:
 	@echo "make sweep   set up, then 5 retrievers x 10 budgets on a generated world that nobody has read"
-	@echo "make test    set up, then ruff, mypy, the layers of the rooms and the tests of the core but the slow ones"
+	@echo "make test    set up, then ruff, pyrefly, the layers of the rooms and the tests of the core but the slow ones"
 	@echo "make test PLUGINS=all   the same with the tests of all plug-ins (or of some: PLUGINS=training,ray)"
 	@echo "make test ROOM=retrieval   the same for one room: its tests, and those that import it"
 	@echo "make test-slow   set up, then the slow tests: simulations, kills, many jobs, trainings"
@@ -80,7 +80,7 @@ test-slow: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/pyrefly check --min-severity error --summary=none
 	$(BIN)/lint-imports
 
 ui: installed

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "ragauge"
@@ -159,7 +160,7 @@ class _Places(ast.NodeVisitor):
         )
 
     def _changed(self, node: ast.expr, kind: str = SIGN, **changes: object) -> None:
-        fields = {name: getattr(node, name) for name in node._fields} | changes
+        fields: dict[str, Any] = {name: getattr(node, name) for name in node._fields} | changes
         self._plant(node, f"({ast.unparse(ast.fix_missing_locations(type(node)(**fields)))})", kind)
 
     def _inside(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:

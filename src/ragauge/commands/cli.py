@@ -59,12 +59,11 @@ def _run_command(name: str, arguments: list[str]) -> int:
             print(_HELP.format(commands="\n".join(known.lines())), end="")
             return 0
         names = known.names()
-        if name in names:
-            command = known.command(name)
+        command = known.command(name) if name in names else None
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    if name not in names:
+    if command is None:
         close = difflib.get_close_matches(name, names, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         print(

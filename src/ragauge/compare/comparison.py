@@ -129,7 +129,8 @@ def found_of(runs: Compared) -> Comparison:
             values[finding.name] = found.value
             for name, frame in found.tables.items():
                 frames.setdefault(name, []).append(frame)
-    return Comparison(**{**vars(runs), "metrics": choose_metrics(runs)}, found=values, csv=frames)
+    given: dict[str, Any] = {**vars(runs), "metrics": choose_metrics(runs)}
+    return Comparison(**given, found=values, csv=frames)
 
 
 def sheet(comparison: Comparison, metrics: Sequence[str], n_topics: int) -> tables.Sheet:

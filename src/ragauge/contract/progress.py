@@ -94,7 +94,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]
         self.reset(total)
         self.initial = self.n = self.last_print_n = done
 
-    def __exit__(self, *ended: Any) -> None:
+    def __exit__(self, *ended: Any) -> None:  # pyrefly: ignore[bad-override]
         self.close()
 
     def close(self) -> None:
@@ -131,8 +131,8 @@ class _Lines:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._teller.close(self, done=kind is None)
+    def __exit__(self, *ended: Any) -> None:
+        self._teller.close(self, done=ended[0] is None)
 
     def beginning(self) -> str:
         """What is to be done."""

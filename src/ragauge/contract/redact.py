@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from string import ascii_letters, digits
 from traceback import format_exception
+from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
@@ -237,8 +238,14 @@ def guard_output() -> None:
     record.redacts = True  # type: ignore[attr-defined]
     logging.setLogRecordFactory(record)
     shown = warnings.formatwarning
-    warnings.formatwarning = lambda *args, **kwargs: redact(shown(*args, **kwargs))
-    sys.excepthook = lambda *error: print(redact("".join(format_exception(*error))), end="", file=sys.stderr)
+
+    def warning(*args: Any, **kwargs: Any) -> str:
+        return redact(shown(*args, **kwargs))
+
+    def uncaught(kind: Any, error: BaseException, trace: TracebackType | None) -> None:
+        print(redact("".join(format_exception(kind, error, trace))), end="", file=sys.stderr)
+
+    warnings.formatwarning, sys.excepthook = warning, uncaught
 
 
 def _known_values(sure: bool) -> list[str]:
@@ -380,7 +387,7 @@ def _named(value: Mapping[Any, Any]) -> Iterator[tuple[Any, str, Any]]:
     names = (value[key] for key in ("name", "key", "header") if isinstance(value.get(key), str))
     named = next(filter(is_secret_name, names), None)
     for key, item in value.items():
-        yield key, named if named and key == "value" else str(key), item
+        yield key, str(named if named and key == "value" else key), item
 
 
 def _is_list(value: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -125,7 +126,8 @@ def causes(outcomes: pd.DataFrame, parts: pd.DataFrame, judged: bool = True) -> 
     middle = _column(rows, "evidence_place", "").eq(MIDDLE).to_numpy(dtype=bool)
     faithful, told = _of_context(rows)
     wrong = np.isin(label, HALLUCINATIONS)
-    named = pd.Series(label).map(lambda at: JUDGE_CLASSES.get(at, "no verdict")).to_numpy(dtype=object)
+    classes: Mapping[Any, str] = JUDGE_CLASSES
+    named = pd.Series(label).map(lambda at: classes.get(at, "no verdict")).to_numpy(dtype=object)
     status = _column(rows, "judge_status", "").fillna("").astype(str).to_numpy(dtype=object)
     error = _column(rows, "answer_error", "").fillna("").astype(str).to_numpy(dtype=object)
     said = _column(rows, "reason", "").fillna("").astype(str)
@@ -164,7 +166,7 @@ def in_question(outcomes: pd.DataFrame) -> pd.DataFrame:
     return rows[_column(rows, "judge_status", "").ne(NO_REFERENCE).fillna(True)]
 
 
-def _column(rows: pd.DataFrame, name: str, default: object) -> pd.Series:
+def _column(rows: pd.DataFrame, name: str, default: Any) -> pd.Series:
     return rows[name] if name in rows else pd.Series(default, index=rows.index)
 
 

@@ -55,7 +55,7 @@ def judged_again(
     rows where the judge is not asked again.
     """
     judge = pipeline.components.judge
-    assert isinstance(judge, BatchJudge)
+    assert isinstance(judge, BatchJudge)  # pyrefly: ignore[unsafe-overlap]
     again = judge.judge_again(pipeline.frame("topics"), pipeline.frame("evidence"), candidates, pipeline.tools)
     if again.empty:
         return {}, again
@@ -70,7 +70,7 @@ def _of_one_job(job: Job) -> tuple[dict[str, float], pd.DataFrame | None]:
     """The same for a judge that sees one answer a request; others are asked again with all jobs of a sweep."""
     pipeline = job.pipeline
     judge = pipeline.components.judge
-    if not isinstance(judge, BatchJudge) or judges_together(judge):
+    if not isinstance(judge, BatchJudge) or judges_together(judge):  # pyrefly: ignore[unsafe-overlap]
         return {}, None
     shown = pipeline.to_judge(pipeline.answers)
     one = str(job.n_tokens)

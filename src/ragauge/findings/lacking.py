@@ -169,7 +169,8 @@ def lacking_text(records: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _named(records: Sequence[Mapping[str, Any]], name: str, n: float) -> str:
-    qids = max((record.get("lacking", {}).get(name, []) for record in records), key=len)
+    named: list[list[str]] = [record.get("lacking", {}).get(name, []) for record in records]
+    qids = max(named, key=len)
     more = ", …" if len(qids) < n else ""
     return f" ({', '.join(map(visible, qids))}{more})" if qids else ""
 

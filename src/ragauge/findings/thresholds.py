@@ -117,7 +117,7 @@ class ThresholdsFound(Finding):
         judged, first = fit_rows(jobs.outcomes), jobs.records[0]
         if not fit_rows(jobs.outcomes, features_of(jobs))["label"].notna().any():
             return None
-        options = {**first["estimate"], "zones": first.get("zones")}
+        options: dict[str, Any] = {**first["estimate"], "zones": first.get("zones")}
         estimates = summary.estimate(jobs.outcomes, jobs.n_boot, jobs.seed, **options)
         h, k = estimates.thresholds.h.value, estimates.thresholds.k.value
         zones = share_by_zone(judged, h, k, jobs.n_boot, jobs.seed)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 fcntl: ModuleType | None
 try:
@@ -51,7 +51,7 @@ class FileClaims:
                     self._beside.mkdir(exist_ok=True)
                     lock = FileLock(self._beside / f"{number:x}", blocking=False)
                     lock.acquire()
-            except (OSError, Timeout):
+            except OSError:  # a Timeout of the lock, too
                 return False
             self._held[number] = lock
             return True

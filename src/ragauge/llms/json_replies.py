@@ -134,7 +134,7 @@ def _objects(reply: str) -> list[Any]:
         if not depth:
             found.append(_loaded(written))
             written = []
-    return [] if depth else found
+    return found if depth == 0 else []
 
 
 def _as_json(part: re.Match[str]) -> str:

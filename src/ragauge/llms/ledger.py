@@ -336,8 +336,8 @@ class Ledger:
                     raise
                 continue
             if last or not write or not self._replaced(file):
-                break
-        return result
+                return result
+        raise AssertionError("the last try ends it")
 
     def _current(self) -> tuple[Engine, int]:
         """The engine of the file that is at the path now, and its inode."""
@@ -364,9 +364,9 @@ class Ledger:
                     raise databases.not_a_ledger(path, error) from None
                 self._salvage(path, path.stat().st_ino, error)
                 continue
-            break
-        self._file = path.stat().st_ino
-        return engine
+            self._file = path.stat().st_ino
+            return engine
+        raise AssertionError("the last try ends it")
 
     def _salvage(self, path: Path, file: int, error: DBAPIError) -> None:
         try:

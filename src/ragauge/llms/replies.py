@@ -172,7 +172,7 @@ def token_counts(prompt: Any, completion: Any) -> tuple[int | None, int | None]:
 
     Where one of them is no number of tokens, neither is believed.
     """
-    found = []
+    found = list[int | None]()
     for count in (prompt, completion):
         number = isinstance(count, (int, float)) and not isinstance(count, bool)
         if count is not None and not (number and 0 <= count <= _MOST_TOKENS):  # NaN is not within, either

@@ -1,6 +1,6 @@
 """Matches of n-grams and longest common subsequences of many pairs of texts at once, compiled (numba)."""
 
-# mypy: disable-error-code="no-untyped-def"
+# pyrefly: ignore-errors[unannotated-return, implicit-any-parameter]
 
 from __future__ import annotations
 

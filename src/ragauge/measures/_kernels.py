@@ -6,7 +6,7 @@ arrays. Text i is texts[text_at[i] : text_at[i + 1]], its ends likewise. Its par
 first_part[i + 1], and part j is parts[part_at[j] :] up to its size. The kernels do not hold the GIL.
 """
 
-# mypy: disable-error-code="no-untyped-def"
+# pyrefly: ignore-errors[unannotated-return, implicit-any-parameter]
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Words as numbers, compiled (numba): what `_kernels.subsequences` reads, from texts laid out as it says."""
 
-# mypy: disable-error-code="no-untyped-def"
+# pyrefly: ignore-errors[unannotated-return, implicit-any-parameter]
 
 from __future__ import annotations
 

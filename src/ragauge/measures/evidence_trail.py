@@ -70,7 +70,7 @@ def in_corpus(
     names = pd.Index(there["docno"])
     number = pd.Index(there.index).get_indexer(pd.Index(doc_of))
     best, holders = _in_chunks(measure, parts, names, chunks, part_of, number)
-    return found.assign(best_chunk=best, holders=pd.Series(map(" ".join, holders), dtype="str"))
+    return found.assign(best_chunk=best, holders=pd.Series([" ".join(one) for one in holders], dtype="str"))
 
 
 def joined(

@@ -170,7 +170,7 @@ class _Own:
         topic = pd.Index(qids).get_indexer(pd.Index(evidence["qid"]))
         named = evidence["docno"].notna().to_numpy()
         self._docs = pd.Index(evidence.loc[named, "docno"].unique())
-        self._pairs = topic[named] * len(self._docs) + self._docs.get_indexer(evidence.loc[named, "docno"])
+        self._pairs = topic[named] * len(self._docs) + self._docs.get_indexer(pd.Index(evidence.loc[named, "docno"]))
         self._texts: dict[int, list[str]] = {}
         for number, text in zip(topic[~named].tolist(), evidence.loc[~named, "text"], strict=True):
             self._texts.setdefault(number, []).append(_fold(text))

@@ -248,7 +248,7 @@ def _relevant(pairs: pd.DataFrame, parts: Sequence[str], chunks: _Folded) -> np.
     size = np.array([len(parts[row]) for row in part_of], dtype=np.int64)
     shorter = np.minimum(size, np.array([len(chunks[row]) for row in chunk_of], dtype=np.int64))
     texts = {row: chunks[row] for row in chunk_of.tolist()}
-    shares = pair_values(Substring(), parts, texts, part_of, chunk_of)
+    shares = pair_values(Substring(), parts, texts, part_of, chunk_of)  # pyrefly: ignore[bad-argument-type]
     matched = np.round(shares * size)
     least = np.minimum(pairs["least"].to_numpy(), shorter)
     enough: np.ndarray = (shorter > 0) & (matched >= least) & (matched + 1 >= _SHARE * shorter)

@@ -3,7 +3,7 @@
 The lists of a topic meet in a hash table of its documents; the best of them are then selected and sorted.
 """
 
-# mypy: disable-error-code="no-untyped-def"
+# pyrefly: ignore-errors[unannotated-return, implicit-any-parameter]
 
 from __future__ import annotations
 

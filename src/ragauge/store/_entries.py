@@ -240,6 +240,7 @@ class Store:
 
         Checksums are compared once per process.
         """
+        manifest = None
         try:
             manifest = read_manifest(path)
             damaged = [] if path in self._verified else damage_in(path, manifest)

@@ -35,7 +35,8 @@ def limit_answers() -> None:
     @functools.wraps(session_of)
     def limited(*given: Any, **named: Any) -> Any:
         session = session_of(*given, **named)
-        for adapter in session.adapters.values():
+        adapters: Any = session.adapters
+        for adapter in adapters.values():
             if not getattr(adapter, "limits", False):
                 adapter.limits = True
                 adapter.poolmanager.pool_classes_by_scheme = _pools()

@@ -108,7 +108,7 @@ class LayOut(Stage):
     def _order(self) -> ContextOrder:
         """That of the config, or the one that the retriever brings along."""
         if self.components.retriever.reorder_after_cut:
-            return LongContextOrder("first")
+            return LongContextOrder("first")  # pyrefly: ignore[bad-return]
         return self.components.order
 
     def params(self) -> dict[str, Any]:

@@ -181,7 +181,7 @@ def _rebuilt(runs: Sequence[LoggedRun], reader: Reader) -> list[Jobs]:
     finished = [record for record in records if record["status"] == "FINISHED"]
     if not finished:
         raise DataError(f"none of the {len(records)} job(s) of run {runs[0].run_id} finished")
-    name = finished[0]["sweep_id"] or finished[0]["run_id"]
+    name = str(finished[0]["sweep_id"] or finished[0]["run_id"])
     failed = [record for record in records if record["status"] != "FINISHED"]
     with progress(len(finished), "reading runs", "run") as bar:
 

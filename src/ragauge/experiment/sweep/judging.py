@@ -133,8 +133,9 @@ def _finish(
             log_verdicts(job, run)
             job.tag_entries(run)
         # An earlier attempt may have left its failure.
-        record = {**record, "status": "FINISHED", "exit_code": 0, "deferred": False}
-        record = {k: v for k, v in record.items() if k != "error"} | {"metrics": record["metrics"] | job.metrics}
+        metrics = {**record["metrics"], **job.metrics}
+        record = {**record, "status": "FINISHED", "exit_code": 0, "deferred": False, "metrics": metrics}
+        record.pop("error", None)
         record["measured_by"] = measured_by(pipeline)
         print(*in_numbers(record), sep="\n", file=sys.stderr)
         for gate in gates(cfg):

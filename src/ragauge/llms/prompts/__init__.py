@@ -47,7 +47,7 @@ def load_prompt(
     placeholders: tuple[str, ...],
     optional: tuple[str, ...] = (),
     key: str = "prompt",
-    package: str = __package__,
+    package: str = __name__,
 ) -> str:
     """The prompt's text: `prompt` itself, what the file of that name holds, or the file that `package` ships.
 

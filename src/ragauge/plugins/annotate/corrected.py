@@ -63,12 +63,13 @@ def corrected_mean(
     shares = powered_means(has[:, None].astype(float), had[:, None].astype(float), labelled, stratum)
     share = float(shares.estimate[0]) if shares.estimate[0] > 0 else float(shares.classical[0])
     value = float(people[has].mean())
+    found = powered_means(*powered(value), labelled, stratum, clusters=clusters)
     for _ in range(_STEPS):
-        found = powered_means(*powered(value), labelled, stratum, clusters=clusters)
         step = float(found.estimate[0]) / share
         value += step
         if abs(step) < 1e-12:
             break
+        found = powered_means(*powered(value), labelled, stratum, clusters=clusters)
     from scipy.stats import t
 
     critical = float(t.isf((1 - level) / 2, found.df))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -86,7 +86,7 @@ def from_hub(key: str, path: str, subset: str | None, split: str | None, revisio
         ) from error
     if isinstance(found, datasets.Dataset):
         return found
-    splits: Sequence[str] = list(found)
+    splits = [str(split) for split in found]
     if len(splits) == 1:
         return found[splits[0]]
     raise ConfigError(f"dataset.{key}={path}: set the split, one of {', '.join(splits)}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -18,7 +18,7 @@ import pandas as pd
 from ragauge.contract.answer_measures import NO_CONTEXT, NO_REFERENCE
 from ragauge.contract.checks import require, require_choice, require_count, require_number
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import is_unanswerable, references
 from ragauge.measures.answers import Contains, ExactMatch, TokenF1
@@ -28,7 +28,7 @@ SECTION = "Documents by their use"
 JUDGE = "judge"  # the label is whether the judge gives class 5
 RIGHT = 5
 FAILED = "failed"  # an answer from one text alone, or its verdict, is missing
-_BY: Mapping[str, type[AnswerMeasure]] = {"contains": Contains, "em": ExactMatch, "f1": TokenF1}
+_BY: Mapping[str, Callable[[], Any]] = {"contains": Contains, "em": ExactMatch, "f1": TokenF1}
 _SCALE = 1000  # ir-measures takes whole numbers as relevance
 _NAME = re.compile(r"(P|R|RR|AP|nDCG|Success)(?:@([1-9][0-9]*))?")
 _ALWAYS_CUT = ("P", "R", "Success")

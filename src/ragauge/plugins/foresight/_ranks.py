@@ -1,6 +1,6 @@
 """Compiled rank statistics of many measures in many resamples of topics (numba); the kernel holds no GIL."""
 
-# mypy: disable-error-code="no-untyped-def"
+# pyrefly: ignore-errors[unannotated-return, implicit-any-parameter]
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _fill(name: str, experiment_id: str, traces: list[str]) -> None:
             experiment_id=experiment_id,
         )
         queue = review_queues.create_review_queue(
-            name, queue_type="custom", schema_ids=[schema.schema_id], experiment_id=experiment_id
+            name, queue_type="custom", schema_ids=[str(schema.schema_id)], experiment_id=experiment_id
         )
     for first in range(0, len(traces), _BATCH):
         review_queues.add_items_to_review_queue(queue.queue_id, item_ids=traces[first : first + _BATCH])

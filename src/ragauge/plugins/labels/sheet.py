@@ -102,7 +102,11 @@ def _table(rows: pd.DataFrame, known: Expected, n: int, seed: int, salt: str) ->
         ]
     )
     groups = [name for name in GROUPS if name in rows and rows[name].nunique() > 1]
-    told = rows.assign(**drawn, judge_class=rows["judge_class"].astype("Int8"), words=rows["answer"].map(words_of))
+    told = rows.assign(
+        **drawn,  # pyrefly: ignore[bad-unpacking]
+        judge_class=rows["judge_class"].astype("Int8"),
+        words=rows["answer"].map(words_of),
+    )
     alike = told.sort_values(["place", "system"]).groupby(["qid", "n_tokens", *groups, "words"], sort=False)
     columns = ["query", "answer_reference", "answer", "judge_class", "label", "place"]
     merged = alike[[c for c in columns if c in told]].first().assign(

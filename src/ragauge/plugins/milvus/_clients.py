@@ -161,4 +161,4 @@ def _require_packages(lite: bool = False) -> None:
 
 def _is_no_gap(record: logging.LogRecord) -> bool:
     """False for the log of a call that Milvus Lite has not; pymilvus asks, and does without."""
-    return record.exc_info is None or record.exc_info[0] is not NotImplementedError
+    return not record.exc_info or record.exc_info[0] is not NotImplementedError

@@ -245,7 +245,7 @@ class Milvus:
                 AnnSearchRequest(list(vectors[rows]), VECTOR, self._of_vectors, limit=self.depth),
                 AnnSearchRequest(list(texts[rows]), WORDS, of_words, limit=self.depth),
             ]
-            ranker = RRFRanker(self.rrf_constant)
+            ranker = RRFRanker(self.rrf_constant)  # pyrefly: ignore[bad-argument-type]
             found: Sequence[Any] = client.hybrid_search(name, requests, ranker, **self._wanted(depth))
             return found
 

@@ -87,7 +87,7 @@ def model_of(client: MlflowClient, run: Run, name: str, digest: str, params: Map
             if local_database(client.tracking_uri) is None:
                 time.sleep(_WRITES)
         oldest = min(pages(search), key=lambda one: (one.creation_timestamp, one.model_id)).model_id
-    if made not in (None, oldest):
+    if made is not None and made != oldest:
         client.delete_logged_model(made)
     return str(oldest)
 

@@ -149,8 +149,8 @@ def ranked_by_other(
         return [[] for _ in range(len(topics))]
     arm = built(key, str(name), options, depth)
     run = arm.transformer(chunks, folder / str(name), tools)(topics[["qid", "query"]])
-    chunk = pd.Series(pd.Index(chunks["docno"]).get_indexer(pd.Index(run["docno"])))
-    of_topic = chunk.groupby(run["qid"].to_numpy(), sort=False).agg(list).to_dict()
+    chunk: pd.Series = pd.Series(pd.Index(chunks["docno"]).get_indexer(pd.Index(run["docno"])))
+    of_topic: dict[Any, Any] = chunk.groupby(run["qid"].to_numpy(), sort=False).agg(list).to_dict()
     return [of_topic.get(qid, []) for qid in topics["qid"]]
 
 

@@ -99,7 +99,7 @@ class Service(ChatLLM):
                 "response": check_paths(_mapping("response", service.get("response") or {})),
             }
             require_choice("method", chat["method"], METHODS)
-            settings = {key: value for key, value in given.items() if key in own}
+            settings: dict[str, Any] = {key: value for key, value in given.items() if key in own}
             return cls(chat, called=given.get("name"), revision=given.get("version"), **settings)
         except ConfigError as error:
             raise ConfigError(f"service.{error}") from None
@@ -240,7 +240,7 @@ def _checked_headers(headers: Any) -> dict[str, str]:
         try:
             httpx.Headers({str(name): str(value)})
             ok = plain and not set("\r\n\0") & set(f"{name}{value}") and str(value).isascii()
-        except (ValueError, UnicodeError):
+        except ValueError:
             ok = False
         if not ok or not str(name).strip():
             raise ConfigError(f"headers.{name}: its value is not one line of ASCII text")

@@ -274,8 +274,8 @@ class Sim(Dense):
         exact = index.nearest(queries, RECALL_DEPTH)
         near = index.nearest(queries, max(self.top_k, RECALL_DEPTH), self._candidates(index))
         near = Hits(*(values[ranks_within(near.topic) < RECALL_DEPTH] for values in near))
-        pairs = [hits.topic * len(chunks) + hits.chunk for hits in (exact, near)]
-        return float(np.isin(*pairs).mean())
+        wanted, found = (hits.topic * len(chunks) + hits.chunk for hits in (exact, near))
+        return float(np.isin(wanted, found).mean())
 
     def _candidates(self, index: VectorIndex) -> _shards.Search | None:
         if not self.approximate:

@@ -95,7 +95,12 @@ def load_splits(cfg: DictConfig) -> Splits:
                 f"all {len(left_out)} training questions stand in the validation, so that leaks=drop leaves "
                 "none: validation.<key> must name other topics"
             )
-        training = _pipeline(cfg, components, TopicsLeftOut(sources[0], left_out), store)
+        training = _pipeline(
+            cfg,
+            components,
+            TopicsLeftOut(sources[0], left_out),  # pyrefly: ignore[bad-argument-type]
+            store,  # pyrefly: ignore[bad-argument-type]
+        )
         log.info("%d training questions stand in the validation, and are left out of the training",
                  len(left_out))  # fmt: skip
     shared = sharing_documents(training.frame("evidence"), validation.frame("evidence"))

@@ -76,7 +76,8 @@ def load_base(folder: Path, device: str, max_length: int | None, activation: str
                 f"{first_line(error)}. {_GIVE}"
             ) from error
     require_one_score(folder, model.num_labels, KEY)
-    positions = getattr(model[0].model.config, "max_position_embeddings", None)
+    network: Any = model[0]
+    positions = getattr(network.model.config, "max_position_embeddings", None)
     if max_length is not None and positions is not None and max_length > positions:
         raise ConfigError(
             f"trainer.max_length={max_length}: allowed are 8 to {positions}, the tokens that {folder} takes"

@@ -60,8 +60,9 @@ class ForesightTrainer(PredictorTrainer):
         vectors = np.stack([known[query] for query in rows["query"]])
         head, logits = stacked(rows, self.features, vectors, seed)
         rows = rows.assign(**{FEATURE: logits})
-        of_predictor = {field.name: getattr(self, field.name) for field in fields(PredictorTrainer)}
-        found = PredictorTrainer(**{**of_predictor, "features": (*self.features, FEATURE)}).fit(rows, n_boot, seed)
+        of_predictor: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(PredictorTrainer)}
+        of_predictor["features"] = (*self.features, FEATURE)
+        found = PredictorTrainer(**of_predictor).fit(rows, n_boot, seed)
         without = cross_validate(rows, self.features, self.spline, self.calibrate, self.penalty, seed=seed, n_boot=0)
         values = {**found.trained.values, "rows_left_out": float(len(outcomes) - len(rows))}
         values["predictor_auc_correct_without_network"] = float(without.metrics()["predictor_auc_correct"])
@@ -140,9 +141,8 @@ def read_head(settings: Any, model: str) -> tuple[Head, np.ndarray]:
     try:
         weights, probe = (np.array(kept[name], dtype=float) for name in ("weights", "probe"))
         whole = weights.ndim == 1 and weights.shape == probe.shape and bool(np.isfinite(weights).all())
-        head = Head(weights, float(kept["intercept"]), float("nan"))
+        if whole:
+            return Head(weights, float(kept["intercept"]), float("nan")), probe
     except (KeyError, TypeError, ValueError):
-        whole = False
-    if not whole:
-        raise DataError(f"{model} holds no network; ragauge train trainer=foresight makes a predictor that has one")
-    return head, probe
+        pass
+    raise DataError(f"{model} holds no network; ragauge train trainer=foresight makes a predictor that has one")

@@ -93,7 +93,7 @@ def mine(
         )
     hits = data.run[["qid", "docno", "rank", "score"]].assign(rank=data.run["rank"] + 1)
     inside = hits[hits["rank"].between(window.first, window.last)] if window.count else hits.iloc[:0]
-    relevant = with_copies(exact, pd.unique(pd.concat([exact["docno"], inside["docno"]])), data.chunks)
+    relevant = with_copies(exact, np.asarray(pd.unique(pd.concat([exact["docno"], inside["docno"]]))), data.chunks)
     positives = _positives(data.topics, exact, per_topic, examples, generator)
     counts = {"topics_learnt_from": positives["qid"].nunique(), "positives": len(positives)}
     if not window.count:
