@@ -279,12 +279,13 @@ def test_a_sweep_writes_the_best_two_systems_at_its_end_once_and_reads_them_from
 
 
 def test_two_systems_agree_on_a_topic_where_its_answers_are_of_one_class_or_without_verdicts_equal() -> None:
-    first = pd.DataFrame({"qid": ["a", "b", "c"], "label": [5, 1, None], "answer": ["x", None, "y"]})
-    second = first.assign(label=[5, 4, None], answer=["other", "z", "y"])
+    first = pd.DataFrame({"qid": list("abcde"), "label": [5, 1, *[None] * 3], "answer": ["x", "", "y", None, None]})
+    second = first.assign(label=[5, 4, *[None] * 3], answer=["other", "z", "y", None, "z"])
     found = agreeing(first, second, ["bm25", "sim"])
-    assert {qid: told.value for qid, told in found.items()} == {"a": True, "b": False, "c": True}
+    assert {qid: told.value for qid, told in found.items()} == {"a": True, "b": False, "c": True, "e": False}
     assert found["b"].rationale == "bm25: lack of information; sim: wrong"
     assert found["c"].rationale == "bm25: y; sim: y"
+    assert found["e"].rationale == "bm25: no answer; sim: z"
 
 
 def test_a_job_alone_writes_its_page_once_and_with_false_none(

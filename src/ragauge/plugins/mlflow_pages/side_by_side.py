@@ -108,11 +108,14 @@ def _write(jobs: Jobs, pair: Sequence[tuple[str, dict[str, Any]]]) -> None:
 def agreeing(first: pd.DataFrame, second: pd.DataFrame, names: Sequence[str]) -> dict[str, Feedback]:
     """Whether two systems' answers are of one class, by qid; of answers that were not judged, whether they are equal.
 
+    A topic that neither answered is left out.
     The name of the feedback comes first in the alphabet: MLflow's page shows the first few, and sorts by those.
     """
     found = {}
     both = first.merge(second, on="qid", suffixes=("", "_other"))
     for row in both.to_dict("records"):
+        if pd.isna(row["answer"]) and pd.isna(row["answer_other"]):
+            continue
         told = [_said(row["label"], row["answer"]), _said(row["label_other"], row["answer_other"])]
         why = "; ".join(f"{name}: {said}" for name, said in zip(names, told, strict=True))
         found[str(row["qid"])] = Feedback(told[0] == told[1], why)
@@ -120,8 +123,10 @@ def agreeing(first: pd.DataFrame, second: pd.DataFrame, names: Sequence[str]) ->
 
 
 def _said(label: Any, answer: Any) -> str:
-    """The class of an answer; without a verdict the answer."""
-    return str(answer) if pd.isna(label) else JUDGE_CLASSES[int(label)]
+    """The class of an answer; without a verdict the answer, and without that its lack."""
+    if pd.isna(label):
+        return "no answer" if pd.isna(answer) else str(answer)
+    return JUDGE_CLASSES[int(label)]
 
 
 def _address(where: str) -> str:
