@@ -1,10 +1,10 @@
-"""What MLflow's pages hold of a job's topics: spans, expectations, feedback, costs; ids whatever the seed."""
+"""What MLflow's pages hold of a job: traces with steps, costs, expectations and feedback, and runs of evaluations."""
 
 from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,41 +17,131 @@ from mlflow.entities import AssessmentSource, Trace
 from omegaconf import OmegaConf
 
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.frames import rows_where
+from ragauge.contract.finding import Found
 from ragauge.contract.jobs import Jobs
-from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE
+from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.records import RECORD_FILE
 from ragauge.experiment.folder import write_json
 from ragauge.plugins.mlflow_pages.finding import Pages, write_evaluation
-from ragauge.plugins.mlflow_pages.side_by_side import SideBySide, agreeing
-from ragauge.plugins.mlflow_pages.topics import (
-    Answered,
-    Feedback,
-    TopicTrace,
-    Usage,
-    expectations_of,
-    feedback_of,
-    topics_of,
-    why_score,
-)
+from ragauge.plugins.mlflow_pages.side_by_side import SideBySide
+from ragauge.plugins.mlflow_pages.topics import Feedback, TopicTrace
 from ragauge.plugins.mlflow_pages.writing import write_traces
-from ragauge.retrieval.retrievers import NoRetrieval, Sim
 from ragauge.track import Run, Tracker
 from servers import mlflow_server
-from small_pipeline import DOCS, SmallPipelines
-from whole import Whole
 
+NAN, N = float("nan"), 20
 CODE = AssessmentSource("CODE", "words")
-EXPECTED = {"expected_response": "her", "expected_retrieved_context": [{"doc_uri": "d", "content": "She did."}]}
+TOPIC = TopicTrace("q1", "Who did it?", [], "", "her", {}, {}, feedback={"ir_score": Feedback(0.5, "half")})
+MEASURES = [AnswerMeasureInfo("f1", "F1"), AnswerMeasureInfo("length", "Words", compared=False)]
+
+# Of "b" the documents say nothing, "d" was not sampled, the answer to "c" failed; "e" and "f" are one conversation.
+OUTCOMES = pd.DataFrame(
+    [
+        ("a", "Who  built it?", "Anna", "ok", None, 5, "ok", "5", "as it says", 0.75, 0.5, False, None),
+        ("b", "Who painted it?", "Nobody", "ok", None, 1, "ok", "it is 1", None, NAN, NAN, True, None),
+        ("c", "Where is it?", None, "failed", "HTTP 500", pd.NA, "no answer", None, None, 0.0, NAN, False, None),
+        ("d", "How high is it?", None, "not sampled", None, pd.NA, "no answer", None, None, 1.0, NAN, False, None),
+        ("e", "When was it?", "1901", "ok", None, 4, "ok", "4", None, 1.0, 0.0, False, "k"),
+        ("f", "In May?", "No", "ok", None, pd.NA, "unreadable", "?", None, NAN, 1.0, False, "k"),
+    ],
+    columns=[
+        "qid", "query", "answer", "answer_status", "answer_error", "label", "judge_status", "judge_raw", "reason",
+        "ir_score", "f1", "unanswerable", "conversation",
+    ],
+).assign(length=9.0)  # fmt: skip
+USED = ["qid", "prompt_tokens", "completion_tokens", "cost_usd", "seconds"]
+FRAMES: dict[str, pd.DataFrame] = {
+    "topics": pd.DataFrame(
+        [("a", ["Anna", "she"]), ("b", []), ("c", []), ("d", ["40 m"]), ("e", ["1900"]), ("f", [])],
+        columns=["qid", "answers"],
+    ).assign(query="?", answer=None),
+    "evidence": pd.DataFrame(
+        [("a", 1, "d1", "Anna built it."), ("a", 0, None, "It stands."), ("c", 0, "d2", "In Graz."),
+         ("c", 1, "d3", None), ("e", 0, "d1", "In 1900.")],
+        columns=["qid", "part", "docno", "text"],
+    ),
+    "part_scores": pd.DataFrame(
+        [("a", 0, N, 1.0), ("a", 1, N, 0.5), ("a", 0, 100, 0.0), ("a", 1, 100, 0.0), ("c", 0, N, 0.0),
+         ("e", 0, N, 1.0), ("e", 0, 100, 0.5)],
+        columns=["qid", "part", "n_tokens", "value"],
+    ),
+    "layouts": pd.DataFrame(
+        [("a", 0, "Anna. It.", ["d1", "d9"], [0, 6]), ("a", 1, "It. Anna.", ["d9", "d1"], [0, 4]),
+         ("b", 0, "", [], []), ("c", 0, "Graz", ["d2"], [0]), ("d", 0, "x", ["d2"], [0]),
+         ("e", 0, "1. 2. 3.", ["d1", "d2", "d3"], [0, 3, 6]), ("f", 0, "May", ["d1"], [0])],
+        columns=["qid", "layout", "text", "docnos", "starts"],
+    ),
+    "prefixes": pd.DataFrame(
+        [("a", N, 1, 7, 2), ("a", 100, 0, 9, 2), ("b", N, 0, 0, 0), ("c", N, 0, 4, 1), ("d", N, 0, 1, 1),
+         ("e", N, 0, 5, 2), ("e", 100, 0, 8, 3), ("f", N, 0, 3, 1)],
+        columns=["qid", "n_tokens", "layout", "end", "n_chunks"],
+    ),
+    "answers": pd.DataFrame(
+        [("a", 120, 10, 0.004, 1.5), ("b", 0, 0, 0.0, 0.25), ("e", 7, 0, 0.0, 0.0), ("f", 0, 9, 0.002, 0.0)],
+        columns=USED,
+    ),
+    "verdicts": pd.DataFrame(
+        [("a", 30, 5, 0.01, 0.5), ("b", 0, 0, 0.0, 0.0), ("e", 40, 6, 0.0, 0.0), ("f", 1, 1, 1.0, 0.0)], columns=USED
+    ),
+}  # fmt: skip
+# As `Answered.of` reads it of the config: a completion's token costs four times a prompt's.
+LLM = {"chat": {"model": "m"}, "price": {"prompt": 1.0, "completion": 4.0}}
 
 
-def topic(qid: str = "q1", **others: Any) -> TopicTrace:
-    given: dict[str, Any] = {
-        "qid": qid, "query": f"Who did {qid}?", "chunks": [("d%p0", "She did.")], "context": "She did.",
-        "answer": "her", "verdict": {"label": 5}, "scores": {"ir_score": 0.5}, "model": "m",
-        "price": {"prompt": 1.0, "completion": 4.0}, "usage": Usage(8, 2, 0.002, 1.5), "expectations": EXPECTED,
-        "feedback": {"judge_class": Feedback(5, "right", Usage(20, 3, 0.01)), "ir_score": Feedback(0.5, "half")},
+@dataclass
+class StandIn:
+    """What a finding asks of a pipeline: who judged, and where frames are stored."""
+
+    folder: Path
+    judge: str
+
+    @property
+    def components(self) -> Any:
+        return SimpleNamespace(judge=SimpleNamespace(kind=self.judge), dataset=None, llm=None)
+
+    def entries_of(self, names: Any) -> dict[str, str]:
+        """Stores the frames; the directories of each."""
+        for name in names:
+            (self.folder / f"e-{name}").mkdir(parents=True, exist_ok=True)
+            FRAMES[name].to_parquet(self.folder / f"e-{name}" / f"{name}.parquet")
+        return {name: f"e-{name}" for name in names}
+
+
+def job_of(
+    run: Run, tracker: Tracker, folder: Path, outcomes: pd.DataFrame = OUTCOMES, judge: str = "chat", **more: Any
+) -> Any:
+    """The job, as its findings read it; `more` goes into its record, or into `tracking`."""
+    asked = {"uri": tracker.uri, "evaluation": more.pop("evaluation", True)}
+    record = {
+        "run_id": run.run_id, "experiment_id": run.experiment_id, "experiment": tracker.experiment, "sweep_id": None,
+        "tracking_uri": tracker.uri, "n_tokens": N, "choices": {"judge": "openai"}, "folder": str(folder),
+        "store": str(folder / "store"), "metrics": {"correct_share": 0.5, "f1": 0.25, "other": 1.0}, **more,
     }  # fmt: skip
-    return TopicTrace(**(given | others))
+    return SimpleNamespace(
+        record=record, outcomes=outcomes, n_tokens=N, frame=FRAMES.__getitem__, answer_measures=MEASURES,
+        pipeline=StandIn(folder / "store", judge),
+        cfg=OmegaConf.create({"llm": LLM, "trace": False, "tracking": asked}),
+    )  # fmt: skip
+
+
+def traces_of(tracker: Tracker, run_id: str) -> list[Trace]:
+    """The traces of a run, by topic."""
+    client = MlflowClient(tracker.uri)
+    found = client.search_traces(locations=[tracker.experiment_id], filter_string=f"run_id = '{run_id}'")
+    return sorted(found, key=lambda trace: str(trace.info.client_request_id))
+
+
+def feedback_on(trace: Trace) -> dict[str, Any]:
+    """The feedback on a trace: its value, its reason and the metadata beside the run."""
+    return {
+        one.name: (
+            one.feedback.value,
+            one.rationale,
+            {key.rsplit(".", 1)[1]: value for key, value in one.metadata.items() if not key.endswith("sourceRunId")},
+        )
+        for one in trace.info.assessments
+        if one.feedback is not None
+    }
 
 
 @pytest.fixture(scope="module")
@@ -64,73 +154,272 @@ def tracker(uri: str, request: pytest.FixtureRequest) -> Tracker:
     return Tracker(uri, request.node.name)
 
 
-def read(tracker: Tracker, run_id: str) -> list[Trace]:
-    """The traces of a run, by topic."""
-    client = MlflowClient(tracker.uri)
-    found = client.search_traces(locations=[tracker.experiment_id], filter_string=f"run_id = '{run_id}'")
-    return sorted(found, key=lambda trace: str(trace.info.client_request_id))
+ESTIMATES: Any = {"estimates": Found(metrics={"correct_share": 0.5, "judge_share_1": 0.25, "f1": 0.5, "gap": 9.0})}
+# The trace of each topic: state, answer or error, milliseconds, tokens (of prompt, of completion, both), US dollars
+# (of prompt, of completion, both), and the passages as far as they stand in the context.
+TRACES = {
+    "a": ("OK", "Anna", 1500, (120, 10, 130), (0.003, 0.001, 0.004), [("d9", "It."), ("d1", "Ann")]),
+    "b": ("OK", "Nobody", 250, None, None, []),
+    "c": ("ERROR", "HTTP 500", 0, None, None, [("d2", "Graz")]),
+    "e": ("OK", "1901", 0, (7, 0, 7), None, [("d1", "1."), ("d2", "2.")]),
+    "f": ("OK", "No", 0, (0, 9, 9), (0.0, 0.002, 0.002), [("d1", "May")]),
+}
+EXPECTED: dict[str, dict[str, Any]] = {
+    "a": {
+        "expected_response": "Anna",
+        "expected_retrieved_context": [{"content": "It stands."}, {"doc_uri": "d1", "content": "Anna built it."}],
+    },
+    "b": {},
+    "c": {
+        "expected_facts": ["In Graz."],
+        "expected_retrieved_context": [{"doc_uri": "d2", "content": "In Graz."}, {"doc_uri": "d3"}],
+    },
+    "e": {
+        "expected_response": "1900",
+        "expected_retrieved_context": [{"doc_uri": "d1", "content": "In 1900."}],
+    },
+    "f": {},
+}
+ALL_THERE = "The context holds every part of the evidence."
+FEEDBACK: dict[str, dict[str, Any]] = {
+    "a": {
+        "judge_class": (
+            5, "right: as it says", {"judgeInputTokens": "30", "judgeOutputTokens": "5", "judgeCost": "0.01"}
+        ),
+        "correct": (True, "right: as it says", {}),
+        "ir_score": (0.75, "The context lacks evidence: part 2 of 2 at 0.50: Anna built it.", {}),
+        "f1": (0.5, None, {}),
+    },
+    "b": {
+        "judge_class": (1, "lack of information: it is 1", {}),
+        "correct": (True, "lack of information: it is 1", {}),
+    },
+    "c": {"ir_score": (0.0, "The context lacks evidence: part 1 of 1 at 0.00: In Graz.", {})},
+    "e": {
+        "judge_class": (4, "wrong: 4", {"judgeInputTokens": "40", "judgeOutputTokens": "6"}),
+        "correct": (False, "wrong: 4", {}),
+        "ir_score": (1.0, ALL_THERE, {}),
+        "f1": (0.0, None, {}),
+    },
+    "f": {"f1": (1.0, None, {})},
+}  # fmt: skip
 
 
-def check_page(tracker: Tracker) -> None:
-    """Writes an evaluation run and reads it back."""
+def check_page(tracker: Tracker, folder: Path) -> None:
+    """Writes the page of the job and reads all that it shows."""
     client = MlflowClient(tracker.uri)
     with tracker.run("bm25", {}, {}) as run:
-        run.dataset("world", "abc", {}, {"topics": 2})
-        topics = [topic("q1"), topic("q2", answer=None, error="busy", usage=Usage(), feedback={})]
-        page = write_evaluation(client, run.experiment_id, run.run_id, topics, CODE, {"ir_score": 0.5})
-    of_page = client.get_run(page)
-    assert of_page.data.tags["mlflow.runType"] == "genai_evaluate"
-    assert of_page.data.metrics == {"ir_score": 0.5}
-    assert [one.dataset.name for one in of_page.inputs.dataset_inputs] == ["world"]
-    assert client.get_run(run.run_id).data.tags["evaluation_run"] == page
-    first, second = read(tracker, page)
-    assert [trace.info.trace_id for trace in read(tracker, run.run_id)] == [first.info.trace_id, second.info.trace_id]
-    spans = {span.span_type: span for span in first.data.spans}
-    assert spans["CHAIN"].inputs == {"question": "Who did q1?"}
-    assert spans["CHAIN"].outputs == {"answer": "her"}
-    assert spans["RETRIEVER"].outputs[0]["metadata"] == {"doc_uri": "d%p0"}
-    llm = spans["LLM"]
-    assert llm.get_attribute("mlflow.chat.tokenUsage") == {"input_tokens": 8, "output_tokens": 2, "total_tokens": 10}
-    assert llm.get_attribute("mlflow.llm.cost") == {"input_cost": 0.001, "output_cost": 0.001, "total_cost": 0.002}
-    assert llm.get_attribute("mlflow.llm.model") == "m"
-    assert (llm.end_time_ns - llm.start_time_ns) / 1e9 == 1.5
-    assert first.info.token_usage["total_tokens"] == 10
-    assert first.info.cost["total_cost"] == 0.002
-    told = {one.name: one for one in first.info.assessments}
-    assert {name: told[name].expectation.value for name in EXPECTED} == EXPECTED
-    assert (told["judge_class"].feedback.value, told["judge_class"].rationale) == (5, "right")
-    assert told["judge_class"].metadata == {
-        "mlflow.assessment.sourceRunId": page,
-        "mlflow.assessment.judgeInputTokens": "20",
-        "mlflow.assessment.judgeOutputTokens": "3",
-        "mlflow.assessment.judgeCost": "0.01",
+        run.dataset("world", "abc", {}, {"topics": 6})
+        found = Pages().compute(job_of(run, tracker, folder), ESTIMATES)
+    assert found is not None
+    page = client.get_run(found.value)
+    assert client.get_run(run.run_id).data.tags["evaluation_run"] == found.value == found.record["evaluation_run"]
+    assert (page.info.status, page.info.run_name) == ("FINISHED", "bm25")
+    assert page.data.tags["mlflow.runType"] == "genai_evaluate"
+    assert page.data.tags["evaluation_of"] == run.run_id
+    assert [one.dataset.name for one in page.inputs.dataset_inputs] == ["world"]
+    shown = {name.rsplit("/", 1)[-1]: value for name, value in page.data.metrics.items()}
+    # The score of the topics that have one: 0.75, 0, 1 and 1.
+    assert shown == {"ir_score": 0.6875, "correct_share": 0.5, "judge_share_1": 0.25, "f1": 0.5, "topics": 6}
+
+    traces = {str(trace.info.client_request_id): trace for trace in traces_of(tracker, found.value)}
+    assert [trace.info.trace_id for trace in traces_of(tracker, run.run_id)] == [
+        trace.info.trace_id for trace in traces.values()
+    ]
+    assert {qid: row_of(trace) for qid, trace in traces.items()} == TRACES
+    assert {qid: feedback_on(trace) for qid, trace in traces.items()} == FEEDBACK
+    given = {
+        qid: {one.name: one.expectation.value for one in trace.info.assessments if one.expectation is not None}
+        for qid, trace in traces.items()
     }
-    assert told["ir_score"].rationale == "half"
-    assert (second.info.state.value, second.info.response_preview) == ("ERROR", "busy")
-    assert second.info.token_usage is None
-    failed = {span.span_type: span.status for span in second.data.spans}["LLM"]
-    assert (failed.status_code.value, failed.description) == ("ERROR", "busy")
+    assert given == EXPECTED
+    sources = {
+        (one.source.source_type, one.source.source_id, one.metadata["mlflow.assessment.sourceRunId"])
+        for trace in traces.values()
+        for one in trace.info.assessments
+        if one.feedback is not None
+    }
+    assert sources == {("LLM_JUDGE", "openai", found.value)}
+    sessions = [trace.info.trace_metadata.get("mlflow.trace.session") for trace in traces.values()]
+    assert sessions == [None, None, None, *[f"k {run.run_id[:8]}"] * 2]
+    times = [trace.info.request_time for trace in traces.values()]
+    assert times == sorted(set(times))
+
+    assert traces["a"].info.tags["mlflow.traceName"] == "Who built it?"
+    assert traces["a"].info.request_preview == "Who  built it?"
+    assert steps_of(traces["a"]) == [
+        ("CHAIN", 1.5, {"question": "Who  built it?"}, {"answer": "Anna"}, "OK", None),
+        ("RETRIEVER", 0, {"query": "Who  built it?"}, ["d9", "d1"], "OK", 0.75),
+        ("LLM", 1.5, {"question": "Who  built it?", "context": "It. Ann"}, "Anna", "OK", "m"),
+        ("EVALUATOR", 0, {"answer": "Anna", "expected_response": "Anna"},
+         {"label": 5, "class": "right", "status": "ok", "reason": "as it says"}, "OK", None),
+    ]  # fmt: skip
+    assert steps_of(traces["c"]) == [
+        ("CHAIN", 0, {"question": "Where is it?"}, {"answer": None}, "ERROR HTTP 500", None),
+        ("RETRIEVER", 0, {"query": "Where is it?"}, ["d2"], "OK", 0.0),
+        ("LLM", 0, {"question": "Where is it?", "context": "Graz"}, None, "ERROR HTTP 500", "m"),
+        ("EVALUATOR", 0, {"answer": None}, {"label": None, "class": None, "status": "no answer"}, "OK", None),
+    ]
 
 
-def test_an_evaluation_run_holds_dataset_costs_expectations_and_feedback(tracker: Tracker) -> None:
-    check_page(tracker)
+def row_of(trace: Trace) -> tuple[Any, ...]:
+    """As a row of `TRACES`; tokens and cost stand on the trace and on the call of the LLM alike."""
+    spans = {span.span_type: span for span in trace.data.spans}
+    info, llm = trace.info, spans["LLM"]
+    tokens, cost = info.token_usage, info.cost
+    assert (llm.get_attribute("mlflow.chat.tokenUsage"), llm.get_attribute("mlflow.llm.cost")) == (tokens, cost)
+    return (
+        info.state.value,
+        info.response_preview,
+        info.execution_duration,
+        tokens and tuple(tokens[f"{of}_tokens"] for of in ("input", "output", "total")),
+        cost and tuple(pytest.approx(cost[f"{of}_cost"]) for of in ("input", "output", "total")),
+        [(one["metadata"]["doc_uri"], one["page_content"]) for one in spans["RETRIEVER"].outputs],
+    )
+
+
+def steps_of(trace: Trace) -> list[tuple[Any, ...]]:
+    """Of every span its type, seconds, what came in and out, its status, and the score or the model."""
+    return [
+        (
+            span.span_type,
+            (span.end_time_ns - span.start_time_ns) / 1e9,
+            span.inputs,
+            [one["id"] for one in span.outputs] if span.span_type == "RETRIEVER" else span.outputs,
+            " ".join(filter(None, (span.status.status_code.value, span.status.description))),
+            span.get_attribute("ir_score" if span.span_type == "RETRIEVER" else "mlflow.llm.model"),
+        )
+        for span in trace.data.spans
+    ]
+
+
+def test_a_job_shows_every_answered_topic_with_steps_costs_expectations_and_feedback(
+    tracker: Tracker, tmp_path: Path
+) -> None:
+    check_page(tracker, tmp_path)
 
 
 @pytest.mark.slow
 def test_a_server_holds_what_sqlite_holds(tmp_path: Path) -> None:
     with mlflow_server(f"sqlite:///{tmp_path / 'm.db'}", tmp_path / "artifacts", tmp_path / "log") as url:
-        check_page(Tracker(url, "pages"))
+        check_page(Tracker(url, "pages"), tmp_path)
 
 
-def test_turns_of_a_conversation_are_a_session_of_their_run(tracker: Tracker) -> None:
-    client = MlflowClient(tracker.uri)
-    with tracker.run("bm25", {}, {}) as run:
-        turns = [topic("c1-1", conversation="c1"), topic("c1-2", conversation="c1"), topic("q")]
-        page = write_evaluation(client, run.experiment_id, run.run_id, turns, CODE, {})
-    found = [trace.info for trace in read(tracker, page)]
-    sessions = [info.trace_metadata.get("mlflow.trace.session") for info in found]
-    assert sessions == [f"c1 {run.run_id[:8]}"] * 2 + [None]
-    assert found[0].request_time < found[1].request_time
+# Another system lacks "f", and its answer to "e" failed, too.
+OTHER = OUTCOMES[OUTCOMES["qid"] != "f"].assign(
+    label=[3, 1, pd.NA, pd.NA, pd.NA], answer=["She", "Nobody", None, None, None], ir_score=[1.0, NAN, 0.0, 1.0, 1.0]
+)
+
+
+def swept(tracker: Tracker, folder: Path, judge: str = "chat") -> Jobs:
+    """Three systems of a sweep at the budget, and at one of 100 tokens; none has an evaluation run yet."""
+    records, rows = [], []
+    for system, outcomes in (("worse", OTHER), ("worst", OTHER), ("better", OUTCOMES)):
+        for n_tokens in (100, N):
+            with tracker.run(system, {}, {}) as run:
+                own = folder / f"{system} {n_tokens}"
+                asked = {"topics": 3, "n_tokens": N}
+                job = job_of(run, tracker, own, outcomes, judge, evaluation=asked, sweep_id="s", system=system)
+                found = Pages().compute(job, ESTIMATES)
+            assert found is not None
+            records.append({**job.record, **found.record, "n_tokens": n_tokens})
+            write_json(own / RECORD_FILE, records[-1])
+            rows.append(outcomes.assign(system=system, n_tokens=n_tokens))
+    return Jobs("s", tracker.experiment, records, [], pd.concat(rows))
+
+
+BOARD: Any = {"leaderboard": SimpleNamespace(frame=pd.DataFrame({"system": ["better", "worse", "worst"]}))}
+
+
+def evaluation_runs(tracker: Tracker) -> set[str]:
+    tagged = "tags.`mlflow.runType` = 'genai_evaluate'"
+    return {run.info.run_id for run in MlflowClient(tracker.uri).search_runs([tracker.experiment_id], tagged)}
+
+
+def test_a_sweep_writes_the_best_two_systems_at_its_end_once_and_reads_them_from_the_store(
+    tracker: Tracker, tmp_path: Path
+) -> None:
+    jobs = swept(tracker, tmp_path)
+    assert evaluation_runs(tracker) == set()
+    assert SideBySide().compute(jobs, BOARD) is None  # a report of the sweep writes nothing
+    pair = SideBySide().compute(replace(jobs, tracked=True), BOARD)
+    assert pair is not None
+    assert (pair.value.systems, pair.value.n_tokens, pair.value.missing) == (("better", "worse"), N, "")
+    better, worse = (jobs.records[place]["evaluation_run"] for place in (5, 1))
+    assert f"selectedRunUuid={better}&compareToRunUuid={worse}" in pair.value.where
+    assert evaluation_runs(tracker) == {better, worse}
+
+    # Of each system three topics: `sha256sum` sorts d, f, c, b, e, a, of which "d" has no answer.
+    shown = {run: {str(one.info.client_request_id): one for one in traces_of(tracker, run)} for run in (better, worse)}
+    assert {run: [*traces] for run, traces in shown.items()} == {better: ["b", "c", "f"], worse: ["b", "c", "e"]}
+    agreed = {
+        run: {qid: feedback_on(one).get("agrees") for qid, one in traces.items()} for run, traces in shown.items()
+    }
+    both = "better: lack of information; worse: lack of information"
+    assert agreed == {
+        better: {"b": (True, both, {}), "c": None, "f": None},
+        worse: {"b": (True, both, {}), "c": None, "e": (False, "better: wrong; worse: no answer", {})},
+    }
+    assert {qid: row_of(one) for qid, one in shown[better].items()} == {qid: TRACES[qid] for qid in "bcf"}
+    means = {run: MlflowClient(tracker.uri).get_run(run).data.metrics for run in (better, worse)}
+    assert [means[run]["ir_score"] for run in (better, worse)] == [0.6875, 0.75]
+
+    # A report, and the same sweep again, link what is there.
+    kept = [json.loads((Path(one["folder"]) / RECORD_FILE).read_text("utf-8")) for one in jobs.records]
+    again = [{key: value for key, value in one.items() if key != "evaluation_run"} for one in kept]
+    for records, tracked in ((kept, False), (again, True)):
+        linked = SideBySide().compute(replace(jobs, records=records, tracked=tracked), BOARD)
+        assert linked is not None
+        assert linked.value == pair.value
+    assert evaluation_runs(tracker) == {better, worse}
+
+
+def test_a_sweep_whose_store_is_gone_ends_with_a_line(tracker: Tracker, tmp_path: Path) -> None:
+    jobs = replace(swept(tracker, tmp_path, "lexical"), tracked=True)
+    store = tmp_path / f"better {N}" / "store"
+    (store / "e-evidence" / "evidence.parquet").unlink()
+    found = SideBySide().compute(jobs, BOARD)
+    assert found is not None
+    assert list(SideBySide().show(jobs, found.value, {}).lines) == [
+        f"MLflow has no page of the answers of better and worse: the store {store} no longer holds evidence"
+    ]
+
+
+def test_a_job_alone_writes_its_page_once_and_with_false_none(tracker: Tracker, tmp_path: Path) -> None:
+    pages = []
+    for number, asked in enumerate(("auto", "auto", False)):
+        with tracker.run("system", {}, {}) as run:
+            job = job_of(run, tracker, tmp_path / str(number), judge="lexical", evaluation=asked)
+            pages.append(Pages().compute(job, ESTIMATES))
+    first, second, none = pages
+    assert none is None
+    assert first == second
+    assert first is not None
+    assert evaluation_runs(tracker) == {first.value}
+    shown = traces_of(tracker, first.value)
+    assert [one.info.client_request_id for one in shown] == [*TRACES]
+    assert {one.source.source_type for one in shown[0].info.assessments} == {"CODE"}
+
+
+def test_a_job_with_traces_alone_has_them_on_its_run_and_no_evaluation(tracker: Tracker, tmp_path: Path) -> None:
+    with tracker.run("system", {}, {}) as run:
+        job = job_of(run, tracker, tmp_path, evaluation=False)
+        job.cfg.trace = True
+        assert Pages().compute(job, ESTIMATES) is None
+        unanswered = job_of(run, tracker, tmp_path, OUTCOMES.assign(answer=None), evaluation="auto")
+        assert Pages().compute(unanswered, ESTIMATES) is None
+    assert [one.info.client_request_id for one in traces_of(tracker, run.run_id)] == [*TRACES]
+    assert evaluation_runs(tracker) == set()
+
+
+def test_more_topics_than_one_request_takes_are_all_linked(tracker: Tracker, tmp_path: Path) -> None:
+    client, topics = MlflowClient(tracker.uri), [TopicTrace(f"q{n:03}", "?", [], "", "a", {}, {}) for n in range(101)]
+    with tracker.run("many", {}, {}) as run:
+        page = write_evaluation(client, run.experiment_id, run.run_id, topics, CODE, {})
+    linked = client.search_traces(
+        locations=[tracker.experiment_id], filter_string=f"run_id = '{page}'", max_results=200, include_spans=False
+    )
+    assert {one.info.client_request_id for one in linked} == {one.qid for one in topics}
 
 
 def test_a_fixed_seed_repeats_no_id_of_a_trace_or_span(tracker: Tracker) -> None:
@@ -139,8 +428,8 @@ def test_a_fixed_seed_repeats_no_id_of_a_trace_or_span(tracker: Tracker) -> None
     with tracker.run("seeded", {}, {}) as run:
         for _ in range(2):
             random.seed(1)
-            traces += write_traces(client, run.experiment_id, run.run_id, [topic()], CODE).values()
-    for trace in read(tracker, run.run_id):
+            traces += write_traces(client, run.experiment_id, run.run_id, [TOPIC], CODE).values()
+    for trace in traces_of(tracker, run.run_id):
         spans += [span.span_id for span in trace.data.spans]
     assert (len(set(traces)), len(set(spans))) == (2, 8)
 
@@ -151,7 +440,7 @@ def test_traces_and_evaluation_of_a_lost_attempt_are_gone(tracker: Tracker) -> N
 
     def fails(run: Run) -> None:
         ids.append(run.run_id)
-        write_evaluation(client, run.experiment_id, run.run_id, [topic()], CODE, {})
+        write_evaluation(client, run.experiment_id, run.run_id, [TOPIC], CODE, {})
         raise ValueError("cut")
 
     with pytest.raises(ValueError, match="cut"), tracker.run("r", {}, tags) as run:
@@ -161,163 +450,19 @@ def test_traces_and_evaluation_of_a_lost_attempt_are_gone(tracker: Tracker) -> N
     (done,) = client.search_runs([tracker.experiment_id])
     assert [done.info.run_id] == [again.run_id] == ids
     assert "evaluation_run" not in done.data.tags
-    assert read(tracker, again.run_id) == []
+    assert traces_of(tracker, again.run_id) == []
 
 
 def test_feedback_on_a_measured_trace_is_added_to_it(tracker: Tracker) -> None:
     client = MlflowClient(tracker.uri)
     with tracker.run("r", {}, {}) as run:
-        (theirs,) = write_traces(
-            client, run.experiment_id, run.run_id, [topic(feedback={}, expectations={})], CODE
-        ).values()
+        (theirs,) = write_traces(client, run.experiment_id, run.run_id, [replace(TOPIC, feedback={})], CODE).values()
         mlflow.set_tracking_uri(tracker.uri)
-        page = write_evaluation(client, run.experiment_id, run.run_id, [topic(trace_id=theirs)], CODE, {})
-    (only,) = read(tracker, page)
-    assert only.info.trace_id == theirs
-    assert {one.name for one in only.info.assessments} == {"judge_class", "ir_score"}
-
-
-def job_of(pipeline: Any) -> Answered:
-    return Answered(
-        pipeline.outcomes,
-        pipeline.n_tokens,
-        pipeline.answer_measures,
-        lambda name, qids: rows_where(pipeline.frame(name), "qid", qids),
-    )
-
-
-def test_topics_show_passages_references_evidence_and_what_is_missed(small: SmallPipelines) -> None:
-    [first, *others] = topics_of(job_of(small(retriever=Sim(top_k=1))))
-    assert [one.qid for one in others] == ["q2", "q3"]
-    assert first.chunks == [("d1%p0", "Anna built the tower. It")]
-    assert first.expectations == {
-        "expected_response": "Anna",
-        "expected_retrieved_context": [{"doc_uri": "d1", "content": "Anna built the tower."}],
-    }
-    assert first.feedback["ir_score"].rationale == "The context holds every part of the evidence."
-    assert first.feedback["correct"].value is (first.feedback["judge_class"].value == 5)
-    [expanded, *_] = topics_of(job_of(small(retriever=Sim(top_k=1), expander=Whole())))
-    assert expanded.chunks == [("d1%p0", expanded.context)]
-    assert DOCS[0]["text"].startswith(expanded.context)
-    [bare, *_] = topics_of(job_of(small(retriever=NoRetrieval())))
-    assert (bare.context, bare.chunks) == ("", [])
-
-
-def test_of_many_topics_all_systems_show_the_same_sample(small: SmallPipelines) -> None:
-    drawn = [[one.qid for one in topics_of(job_of(small(retriever=Sim(top_k=k))), most=2)] for k in (1, 2)]
-    assert drawn[0] == drawn[1] == ["q2", "q3"]
-
-
-def measured(small: SmallPipelines, run: Run, tracker: Tracker, folder: Path, top_k: int, **tracking: Any) -> Any:
-    """A job of a sweep, or alone where `sweep_id` is None, as its findings read it; its record is on disk."""
-    pipeline = small(retriever=Sim(top_k=top_k))
-    folder.mkdir()
-    pipeline.outcomes.assign(n_tokens=pipeline.n_tokens).to_parquet(folder / OUTCOMES_FILE)
-    record = {
-        "run_id": run.run_id, "experiment_id": run.experiment_id, "experiment": tracker.experiment, "sweep_id": "s",
-        "tracking_uri": tracker.uri, "n_tokens": pipeline.n_tokens, "choices": {"judge": "lexical"},
-        "system": str(top_k), "folder": str(folder), "store": str(pipeline.store.root),
-        "metrics": {"correct_share": 0.5},
-    }  # fmt: skip
-    llm = {"chat": {"model": "m"}, "price": {"prompt": 1.0, "completion": 4.0}}
-    cfg = OmegaConf.create(
-        {"llm": llm, "trace": False, "tracking": {"uri": tracker.uri, "evaluation": "auto"} | tracking}
-    )
-    return SimpleNamespace(
-        pipeline=pipeline, outcomes=pipeline.outcomes, cfg=cfg, answer_measures=pipeline.answer_measures,
-        record=record, n_tokens=pipeline.n_tokens, frame=pipeline.frame,
-    )  # fmt: skip
-
-
-def evaluation_runs(tracker: Tracker) -> list[str]:
-    tagged = "tags.`mlflow.runType` = 'genai_evaluate'"
-    return [run.info.run_id for run in MlflowClient(tracker.uri).search_runs([tracker.experiment_id], tagged)]
-
-
-def test_a_sweep_writes_the_best_two_systems_at_its_end_once_and_reads_them_from_the_store(
-    small: SmallPipelines, tracker: Tracker, tmp_path: Path
-) -> None:
-    estimates = {"estimates": SimpleNamespace(metrics={})}
-    records, rows = [], []
-    for top_k in (1, 2, 3):
-        with tracker.run(f"system {top_k}", {}, {}) as run:
-            run.dataset("world", "abc", {}, {"topics": 3})
-            job = measured(small, run, tracker, tmp_path / str(top_k), top_k, evaluation={"topics": 2})
-            found = Pages().compute(job, estimates)
-            assert found is not None
-            records.append({**job.record, **found.record})
-            write_json(tmp_path / str(top_k) / RECORD_FILE, records[-1])
-            rows.append(job.outcomes.assign(system=str(top_k), n_tokens=job.n_tokens))
-    assert evaluation_runs(tracker) == []
-
-    board = {"leaderboard": SimpleNamespace(frame=pd.DataFrame({"system": ["2", "1", "3"]}))}
-    jobs = Jobs("s", tracker.experiment, records, [], pd.concat(rows))
-    assert SideBySide().compute(jobs, board) is None  # a report of the sweep writes nothing
-    pair = SideBySide().compute(replace(jobs, tracked=True), board)
-    assert pair is not None
-    assert (pair.value.systems, pair.value.missing) == (("2", "1"), "")
-    second, first = (records[place]["evaluation_run"] for place in (0, 1))
-    assert f"selectedRunUuid={first}&compareToRunUuid={second}" in pair.value.where
-    assert sorted(evaluation_runs(tracker)) == sorted([first, second])
-    shown = read(tracker, first)
-    assert [trace.info.client_request_id for trace in shown] == ["q2", "q3"]
-    assert [trace.info.client_request_id for trace in read(tracker, second)] == ["q2", "q3"]
-    told = {one.name: one for one in shown[0].info.assessments}
-    assert (told["agrees"].feedback.value, told["agrees"].rationale) == (True, "2: right; 1: right")
-    passages = next(span.outputs for span in shown[0].data.spans if span.span_type == "RETRIEVER")
-    assert passages[0]["page_content"] == "The bridge stands in Linz."
-    # A report, and the same sweep again, link what is there.
-    kept = [json.loads((tmp_path / name / RECORD_FILE).read_text("utf-8")) for name in "123"]
-    reported = SideBySide().compute(replace(jobs, records=kept), board)
-    again = [{key: value for key, value in one.items() if key != "evaluation_run"} for one in kept]
-    repeated = replace(jobs, records=again, tracked=True)
-    linked = SideBySide().compute(repeated, board)
-    assert reported is not None
-    assert linked is not None
-    assert reported.value == linked.value == pair.value
-    assert len(evaluation_runs(tracker)) == 2
-
-
-def test_two_systems_agree_on_a_topic_where_its_answers_are_of_one_class_or_without_verdicts_equal() -> None:
-    first = pd.DataFrame({"qid": list("abcde"), "label": [5, 1, *[None] * 3], "answer": ["x", "", "y", None, None]})
-    second = first.assign(label=[5, 4, *[None] * 3], answer=["other", "z", "y", None, "z"])
-    found = agreeing(first, second, ["bm25", "sim"])
-    assert {qid: told.value for qid, told in found.items()} == {"a": True, "b": False, "c": True, "e": False}
-    assert found["b"].rationale == "bm25: lack of information; sim: wrong"
-    assert found["c"].rationale == "bm25: y; sim: y"
-    assert found["e"].rationale == "bm25: no answer; sim: z"
-
-
-def test_a_job_alone_writes_its_page_once_and_with_false_none(
-    small: SmallPipelines, tracker: Tracker, tmp_path: Path
-) -> None:
-    estimates = {"estimates": SimpleNamespace(metrics={"correct_share": 0.5})}
-    pages = []
-    for number, asked in enumerate(("auto", "auto", False)):
-        with tracker.run("system", {}, {}) as run:
-            job = measured(small, run, tracker, tmp_path / str(number), 1, evaluation=asked)
-            job.record["sweep_id"] = None
-            pages.append(Pages().compute(job, estimates))
-    first, second, none = pages
-    assert none is None
-    assert first == second
-    assert first is not None
-    assert evaluation_runs(tracker) == [first.value]
-    assert [trace.info.client_request_id for trace in read(tracker, first.value)] == ["q1", "q2", "q3"]
-
-
-def test_a_sweep_whose_store_is_gone_ends_with_a_line(tmp_path: Path) -> None:
-    page = {"n_tokens": None, "topics": 9, "model": None, "price": None, "judge": ("lexical", False), "frames": {}}
-    place = {"experiment_id": "1", "tracking_uri": "sqlite://", "folder": str(tmp_path), "store": str(tmp_path)}
-    records = [{"system": name, "n_tokens": 300, "page": page, "metrics": {}, **place} for name in "ab"]
-    outcomes = pd.DataFrame({"system": ["a", "b"], "n_tokens": 300, "qid": "q", "answer_status": "ok"})
-    outcomes = outcomes.assign(label=5, answer="x")
-    jobs = Jobs("s", "e", records, [], outcomes, tracked=True)
-    found = SideBySide().compute(jobs, {"leaderboard": SimpleNamespace(frame=pd.DataFrame({"system": ["a", "b"]}))})
-    assert found is not None
-    assert list(SideBySide().show(jobs, found.value, {}).lines) == [
-        f"MLflow has no page of the answers of a and b: the store {tmp_path} no longer holds evidence"
-    ]
+        measured = [replace(TOPIC, trace_id=theirs), replace(TOPIC, qid="q2")]
+        page = write_evaluation(client, run.experiment_id, run.run_id, measured, CODE, {})
+    first, second = traces_of(tracker, page)
+    assert (first.info.trace_id, second.info.client_request_id) == (theirs, "q2")
+    assert feedback_on(first) == feedback_on(second) == {"ir_score": (0.5, "half", {})}
 
 
 @pytest.mark.parametrize(
@@ -334,36 +479,6 @@ def test_a_value_that_is_not_allowed_is_named(value: Any, said: str) -> None:
     assert said in str(error.value)
 
 
-def test_facts_stand_for_a_reference_answer_that_is_not_known() -> None:
-    topics = pd.DataFrame({"qid": ["a", "b", "c"], "query": "?", "answer": [None, "x", None]})
-    topics["answers"] = [[], ["x", "y"], []]
-    evidence = pd.DataFrame({"qid": ["a", "a"], "part": [1, 0], "docno": [None, "d"], "text": ["two", "one"]})
-    assert expectations_of(topics, evidence) == {
-        "a": {
-            "expected_facts": ["one", "two"],
-            "expected_retrieved_context": [{"doc_uri": "d", "content": "one"}, {"content": "two"}],
-        },
-        "b": {"expected_response": "x"},
-        "c": {},
-    }
-
-
-def test_feedback_on_a_trace_is_the_class_with_its_reason_and_nothing_where_there_is_no_verdict() -> None:
-    judged = Usage(9, 1)
-    found = feedback_of({"label": 5, "reason": "as the reference", "ir_score": 0.5, "f1": 0.25}, ["f1"], None, judged)
-    values = {name: given.value for name, given in found.items()}
-    assert values == {"judge_class": 5, "correct": True, "ir_score": 0.5, "f1": 0.25}
-    assert found["correct"].rationale == "right: as the reference"
-    assert (found["judge_class"].usage, found["correct"].usage) == (judged, None)
-    assert feedback_of({"label": pd.NA, "ir_score": float("nan")}, [], None, Usage()) == {}
-
-
-def test_the_rationale_of_a_score_names_the_least_covered_part_first() -> None:
-    assert why_score([("whole", 1.0), ("half", 0.5), ("x" * 200, 0.0)]) == (
-        f"The context lacks evidence: part 3 of 3 at 0.00: {'x' * 160}…; part 2 of 3 at 0.50: half"
-    )
-
-
 def test_the_best_two_systems_with_a_page_are_linked() -> None:
     def record(system: str, n_tokens: int, **more: Any) -> dict[str, Any]:
         place = {"experiment_id": "7", "tracking_uri": "http://mlflow.example/"}
@@ -373,11 +488,11 @@ def test_the_best_two_systems_with_a_page_are_linked() -> None:
                record("c", 100, evaluation_run="other")]  # fmt: skip
     outcomes = pd.DataFrame({"system": ["a", "b", "c", "c"], "n_tokens": [300, 300, 300, 100]})
     jobs = Jobs("s", "e", records, [], outcomes)
-    board = SimpleNamespace(frame=pd.DataFrame({"system": ["c", "b", "a"]}))
-    found = SideBySide().compute(jobs, {"leaderboard": board})
+    board: Any = {"leaderboard": SimpleNamespace(frame=pd.DataFrame({"system": ["c", "b", "a"]}))}
+    found = SideBySide().compute(jobs, board)
     assert found is not None
     shown = SideBySide().show(jobs, found.value, {})
     page = "http://mlflow.example/#/experiments/7/evaluation-runs?selectedRunUuid=pc&compareToRunUuid=pa"
     assert list(shown.lines) == [f"c and a, question by question (sort by agrees): {page}"]
     assert shown.sections[0].blocks[1].page == page
-    assert SideBySide().compute(Jobs("s", "e", records[:2], [], outcomes[:2]), {"leaderboard": board}) is None
+    assert SideBySide().compute(Jobs("s", "e", records[:2], [], outcomes[:2]), board) is None

@@ -10,15 +10,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 from mlflow import MlflowClient
+from mlflow.entities import LoggedModelOutput
 from omegaconf import OmegaConf
 
+from ragauge.contract.finding import Found
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.identity import identity
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.plugins.mlflow_pages.prompts import braces, linked_prompts
 from ragauge.plugins.mlflow_pages.registry import dollars, with_prompts
-from ragauge.plugins.mlflow_pages.systems import _link, _params, digest_of, log_metrics, model_of
+from ragauge.plugins.mlflow_pages.systems import Systems, model_of
 from ragauge.track import Tracker
 from servers import mlflow_server
 
@@ -46,28 +50,46 @@ def components(judge: Any) -> Any:
     return SimpleNamespace(**dict.fromkeys(GROUPS) | {"judge": judge, "answers": {}})
 
 
-def log_job(folder: Path, tracker: Tracker, prompt: str | None, n_tokens: int, score: float) -> tuple[str, str]:
+def log_job(
+    folder: Path, tracker: Tracker, prompt: str | None, n_tokens: int, score: float, **more: Any
+) -> tuple[str, str]:
     """The ids of a run and of the model of a system with this prompt of the judge, logged as a job logs them."""
     client = MlflowClient(tracker.uri)
     [text] = with_prompts({"prompt": prompt}, tracker.uri, "judge").values()
-    of, cfg = components(Judge(text or Judge.prompt)), OmegaConf.create({"judge": {"prompt": prompt}})
+    tracking = {"uri": tracker.uri, "models": True}
     with tracker.run("bm25", {}, {}) as run:
         run.dataset("world", "abc", {}, {"topics": 2})
-        prompts = linked_prompts(client, cfg, of, run.experiment_id)
-        logged = client.get_run(run.run_id)
-        identities = {"judge": identity(of.judge)}
-        params = _params(identities, {"judge": "openai", "dataset": "world"}, prompts)
-        model_id = model_of(client, logged, "bm25", digest_of(identities), params, folder / "lock")
-        log_metrics(client, logged, model_id, {"ir_score": score, "f1": float("nan")}, n_tokens)
-        _link(client, logged, model_id, prompts)
-    return run.run_id, model_id
+        if predictor := more.get("predictor"):
+            client.log_outputs(run.run_id, [LoggedModelOutput(predictor, 0)])
+        record = {
+            "run_id": run.run_id, "name": f"bm25/sparse · N={n_tokens} · x",
+            "choices": {"judge": "openai", "dataset": "world"},
+        }  # fmt: skip
+        job: Any = SimpleNamespace(
+            pipeline=SimpleNamespace(
+                components=components(Judge(text or Judge.prompt)), store=SimpleNamespace(root=folder),
+                identity_of=lambda part: {} if part is None else identity(part),
+                making={"answers": SimpleNamespace(seconds=3.0, cost_usd=0.5), "index": SimpleNamespace()},
+                contexts=pd.DataFrame({"n_used": [10, 30]}),
+            ),
+            cfg=OmegaConf.create({"judge": {"prompt": prompt}, "tracking": tracking}), record=record,
+            n_tokens=n_tokens, outcomes=pd.DataFrame({"ir_score": [score - 0.25, score + 0.25]}),
+            answer_measures=[AnswerMeasureInfo("f1", "F1")],
+            question_stages=[SimpleNamespace(name="answers"), SimpleNamespace(name="reranked")],
+        )  # fmt: skip
+        found = Systems().compute(job, {"estimates": Found(metrics={"f1": float("nan"), "other": 1.0})})
+        job.cfg.tracking.models = False
+        assert Systems().compute(job, {}) is None
+    assert found is not None
+    assert found.record == {"model": found.value}
+    return run.run_id, found.value
 
 
 def check_systems(tracker: Tracker, folder: Path) -> None:
     """Four jobs of two systems, written and read back."""
     client = MlflowClient(tracker.uri)
     _, first = log_job(folder, tracker, None, 300, 0.25)
-    run, same = log_job(folder, tracker, None, 600, 0.75)
+    run, same = log_job(folder, tracker, None, 600, 0.75, predictor=first)
     [linked] = json.loads(client.get_run(run).data.tags["mlflow.linkedPrompts"])
     assert same == first
     assert linked["name"] == "ragauge-judge"
@@ -79,13 +101,19 @@ def check_systems(tracker: Tracker, folder: Path) -> None:
     _, other = log_job(folder, tracker, "$question $reference $evidence $answer", 300, 0.5)
     models = {one.model_id: one for one in client.search_logged_models([tracker.experiment_id])}
     assert set(models) == {first, other}
-    assert models[first].params == {"judge": "openai", "judge.model": "m", "judge.prompt": uri}
+    assert (models[first].name, models[first].model_type) == ("bm25-sparse · x", "system")
+    params = {key: value for key, value in models[first].params.items() if value != "{}"}
+    assert params == {"judge": "openai", "judge.model": "m", "judge.prompt": uri}
     assert json.loads(models[first].tags["mlflow.linkedPrompts"]) == [linked]
+    assert models[first].tags["ragauge.predictor"] == first
+    assert "ragauge.predictor" not in models[other].tags
     logged = [(one.key, one.dataset_name, one.dataset_digest, one.value) for one in models[first].metrics or ()]
-    assert sorted(logged) == [
-        ("ir_score", f"world, N={n}", "abc", v) for n, v in ((300, 0.25), (600, 0.75), (900, 0.75))
-    ]
-    assert client.get_run(run).data.metrics == {"ir_score": 0.75}
+    scores = ((300, 0.25), (600, 0.75), (900, 0.75))
+    # Two topics took 3 seconds and half a dollar.
+    rest = {"topics": 2, "context_tokens": 20, "seconds_per_topic": 1.5, "cost_usd_per_topic": 0.25}
+    assert sorted((name.rsplit("/", 1)[-1], *others) for name, *others in logged) == sorted(
+        (name, f"world, N={n}", "abc", value) for n, v in scores for name, value in {"ir_score": v, **rest}.items()
+    )
     prompt = client.get_prompt("ragauge-judge")
     assert prompt is not None
     assert f",{tracker.experiment_id}," in prompt.tags["_mlflow_experiment_ids"]

@@ -66,6 +66,24 @@ def test_kill_9_ends_the_server_and_what_it_started(database: str, tmp_path: Pat
     until(lambda: ui._is_free(port), "the server's end", seconds=20)
 
 
+def test_a_server_that_ends_is_told_with_its_last_lines(database: str) -> None:
+    ends = (
+        SLOW.replace("serve_forever()", "handle_request()") + "sys.exit('\\n'.join(f'line {n}' for n in range(1, 8)))"
+    )
+    told: list[str] = []
+    with pytest.raises(TrackingError, match=r"MLflow's server ended: line 3 \| line 4 \| line 5 \| line 6 \| line 7$"):
+        ui.serve(database, port := free_port(), told.append, [sys.executable, "-c", ends, str(port)])
+    assert told == [f"MLflow's UI: http://127.0.0.1:{port}  (Ctrl-C ends it)"]
+
+
+def test_ui_serves_on_port_5000_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(ui, "serve", lambda uri, port, tell: asked.append((uri, port)))
+    assert ui.main(["--tracking-uri", "http://here"]) == ui.main(["--port", "65535", "--tracking-uri", "x"]) == 0
+    assert asked == [("http://here", 5000), ("x", 65535)]
+    assert ui.main(["--port", "0"]) == ui.main(["--port", "65536"]) == 2
+
+
 def test_a_server_that_does_not_start_is_told_with_its_last_words(database: str) -> None:
     command = [sys.executable, "-c", "import sys; sys.exit('no such table: experiments')"]
     with pytest.raises(TrackingError, match="ended before it answered: no such table: experiments"):
