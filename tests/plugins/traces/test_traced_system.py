@@ -14,7 +14,6 @@ import pytest
 from plugins.traces.traced_app import EXPERIMENT
 from processes import run
 from ragauge.contract.metric_names import without_groups
-from ragauge.plugins.traces.findings import by_day
 
 SETTINGS = [
     "experiment=mlflow_traces", f"dataset.experiment={EXPERIMENT}", "dataset.on_error=skip", "answers=[f1]",
@@ -202,47 +201,3 @@ def test_a_wrong_window_ends_before_any_run(folder: Path) -> None:
     assert done.returncode == 2
     assert query(folder, "select count(*) from runs") == [(0,)]
     assert query(folder, "select name from experiments where name = 'desk'") == []
-
-
-def outcomes(*rows: tuple[str | None, int | None, float | None], **more: Any) -> pd.DataFrame:
-    days, labels, scores = zip(*rows, strict=True)
-    return pd.DataFrame(
-        {
-            "qid": [f"q{i}" for i in range(len(rows))],
-            "day": pd.Series(days, dtype="str"),
-            "label": pd.array(labels, dtype="Int8"),
-            "ir_score": pd.Series(scores, dtype="float64"),
-            "judge_status": "ok",
-            **more,
-        }
-    )
-
-
-def test_shares_by_day_are_over_all_that_were_judged_that_day() -> None:
-    frame = outcomes(
-        ("2026-01-31", 5, 1.0), ("2026-01-31", 4, 0.5), ("2026-01-31", None, None), ("2026-02-01", 1, None),
-        ("2026-02-01", 5, None), (None, 5, 0.0),
-    )  # fmt: skip
-    found = by_day(frame.assign(f1=[1.0, 0.0, None, 0.5, 0.5, 1.0]), ["f1"])
-    assert found["topics_at_day"] == {20260131: 3, 20260201: 2}
-    assert found["correct_share_at_day"] == {20260131: pytest.approx(1 / 3), 20260201: 0.5}
-    assert found["hallucination_share_at_day"] == {20260131: pytest.approx(1 / 3), 20260201: 0}
-    assert found["judge_share_1_at_day"] == {20260131: 0, 20260201: 0.5}
-    assert found["judge_share_missing_at_day"] == {20260131: pytest.approx(1 / 3), 20260201: 0}
-    assert found["ir_score_at_day"] == {20260131: 0.75}
-    assert found["f1_at_day"] == {20260131: 0.5, 20260201: 0.5}
-
-
-def test_topics_that_are_not_judged_are_in_no_share_of_their_day() -> None:
-    frame = outcomes(("2026-01-31", 5, 1.0), ("2026-01-31", None, 1.0), ("2026-02-01", None, 1.0))
-    frame["judge_status"] = ["ok", "no reference", "no reference"]
-    found = by_day(frame)
-    assert found["correct_share_at_day"] == {20260131: 1.0}
-    assert found["topics_at_day"] == {20260131: 2, 20260201: 1}
-    assert "correct_share_at_day" not in by_day(frame.iloc[1:])
-
-
-def test_topics_without_a_date_have_nothing_by_day() -> None:
-    assert by_day(outcomes(("Monday", 5, 1.0))) == {}
-    assert by_day(outcomes((None, 5, 1.0))) == {}
-    assert by_day(outcomes(("2026-01-31", 5, 1.0)).drop(columns="day")) == {}

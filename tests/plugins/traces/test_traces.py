@@ -16,7 +16,7 @@ from typing import Any
 import mlflow
 import pandas as pd
 import pytest
-from mlflow.entities import SpanType
+from mlflow.entities import SpanEvent, SpanType
 
 from plugins.traces.traced_app import DOCUMENTS, EXPERIMENT, QUESTIONS
 from processes import clean_environment
@@ -63,18 +63,115 @@ def window(uri: str, tmp_path: Path) -> Callable[..., MlflowTraces]:
 
 
 def write(uri: str, experiment: str, question: Any, day: int, **outputs: Any) -> str:
-    """One trace at noon or so of the day-th day: its root span, and a RETRIEVER span for each of `found`."""
+    """One trace at noon or so of the day-th day, which took two seconds.
+
+    found: what each RETRIEVER span gave; calls: the attributes of each call of an LLM. Later ones are written first.
+    """
     with at(uri) as client:
         found = client.get_experiment_by_name(experiment)
         experiment_id = found.experiment_id if found else client.create_experiment(experiment)
         start = FIRST + day * DAY
-        root = mlflow.start_span_no_context("ask", inputs=question, experiment_id=experiment_id, start_time_ns=start)
-        for number, documents in enumerate(outputs.get("found", ())):
+        root = mlflow.start_span_no_context(
+            "ask", inputs=question, experiment_id=experiment_id, start_time_ns=start, tags=outputs.get("tags")
+        )
+        for number, documents in reversed([*enumerate(outputs.get("found", ()))]):
             times = {"start_time_ns": start + number * 1000}
             span = mlflow.start_span_no_context("find", SpanType.RETRIEVER, root, **times)
             span.end(outputs=documents, end_time_ns=start + number * 1000 + 500)
-        root.end(outputs=outputs.get("answer", "So."), end_time_ns=start + 2_000_000_000)
+        for number, attributes in reversed([*enumerate(outputs.get("calls", ()))]):
+            times = {"start_time_ns": start + number * 1000}
+            span = mlflow.start_span_no_context("call", SpanType.LLM, root, attributes=attributes, **times)
+            span.end(end_time_ns=start + number * 1000 + 500)
+        if failure := outputs.get("failure"):
+            root.add_event(SpanEvent.from_exception(failure))
+        status = "ERROR" if failure else "OK"
+        root.end(outputs=outputs.get("answer", "So."), status=status, end_time_ns=start + 2_000_000_000)
+        for name, value in outputs.get("expected", ()):
+            mlflow.log_expectation(trace_id=str(root.trace_id), name=name, value=value)
+            time.sleep(0.002)  # MLflow's times are milliseconds, and the later one counts
         return str(root.trace_id)
+
+
+def call(model: str, prompt: int, completion: int, cost: float) -> dict[str, Any]:
+    """The attributes of a call of an LLM, as MLflow's autologging writes them."""
+    tokens = {"input_tokens": prompt, "output_tokens": completion, "total_tokens": prompt + completion}
+    costs = {"input_cost": 0.0, "output_cost": cost, "total_cost": cost}
+    return {"mlflow.llm.model": model, "mlflow.chat.tokenUsage": tokens, "mlflow.llm.cost": costs}
+
+
+def passage(document: str, text: str) -> dict[str, Any]:
+    return {"page_content": text, "metadata": {"source": document}}
+
+
+A1, A2, B1 = passage("a.md", "A 1."), passage("a.md", "A 2."), passage("b c.md", "B 1.")
+# Question, day, and what the trace holds; the window begins at the first day and ends before the fourth.
+SHOP: list[tuple[Any, int, dict[str, Any]]] = [
+    ("Before?", -1, {}),
+    ("How?", 0, {
+        "found": [[A1, A2], [A2, B1]], "calls": [call("small", 7, 1, 0.25), call("big", 30, 4, 0.5)],
+        "expected": [("expected_response", "Old."), ("expected_response", "New."),
+                     ("expected_retrieved_context", [{"doc_uri": "a.md", "content": "A 2."}, {"doc_uri": "z"}])],
+        "tags": {"version": "3", "mlflow.trace.session": "s"},
+    }),
+    ("Why?", 1, {"tags": {"mlflow.trace.session": "s"}, "expected": [("expected_facts", ["One.", "Two."])]}),
+    ("Own?", 1, {"tags": {"ragauge.qid": "q"}}),
+    ("Judged?", 1, {"tags": {"mlflow.trace.sourceScorer": "correctness"}}),
+    ({"texts": ["One", "two"]}, 1, {"answer": [[0.5]]}),
+    ("When?", 2, {
+        "found": [[B1]], "failure": TimeoutError("no\nreply"), "tags": {"version": "4", "mlflow.trace.session": "s"},
+        "expected": [("unanswerable", True), ("expected_response", "Never.")],
+    }),
+    ("After?", 3, {}),
+]  # fmt: skip
+
+
+def test_a_window_by_hand(uri: str, window: Callable[..., MlflowTraces], caplog: pytest.LogCaptureFixture) -> None:
+    for question, day, outputs in SHOP:
+        write(uri, "shop", question, day, **outputs)
+    source = window(experiment="shop", since=iso(FIRST // 10**6), until=iso((FIRST + 3 * DAY) // 10**6),
+                    tags=["version"], on_error="raise")  # fmt: skip
+    with caplog.at_level("INFO", "ragauge"):
+        data = source.load()
+    assert caplog.messages[-1].endswith(
+        "2 trace(s) of ragauge or of MLflow's judges; 1 trace(s) without question, retrieval and answer, such as "
+        "those of building an index: left out"
+    )
+    topics = data.topics.astype(object).where(data.topics.notna(), None)
+    shown = ["query", "answer", "answers", "unanswerable", "day", "model", "rounds", "state", "version", "turn"]
+    assert [tuple(row) for row in topics[shown].itertuples(index=False)] == [
+        ("How?", "New.", ["New.", "Old."], False, "2025-06-15", "big", 2, "OK", "3", 1),
+        ("Why?", "One.\nTwo.", ["One.\nTwo."], False, "2025-06-16", None, 0, "OK", None, 2),
+        ("When?", None, [], True, "2025-06-17", None, 1, "ERROR", "4", 3),
+    ]
+    assert [list(said) for said in topics["history"]] == [[], ["How?", "So."], ["How?", "So.", "Why?", "So."]]
+    evidence = data.evidence.astype(object).where(data.evidence.notna(), None)
+    assert [*zip(evidence["qid"], evidence["docno"], evidence["text"], strict=True)] == [
+        (topics["qid"][0], "a.md", "A 2."), (topics["qid"][0], "z", None)
+    ]  # fmt: skip
+
+    asked = data.topics[["qid", "query"]]
+    run, texts = TracedContexts(source).bring(asked, pd.DataFrame({"docno": []}, dtype="str"), None)  # type: ignore[arg-type]
+    text = texts.set_index("docno")["text"]
+    found = [(docno.split("%p")[0], text[docno], rank) for docno, rank in zip(run["docno"], run["rank"], strict=True)]
+    assert found == [("a.md", "A 1.", 0), ("a.md", "A 2.", 1), ("b%20c.md", "B 1.", 2), ("b%20c.md", "B 1.", 0)]
+    assert run.groupby("qid", sort=False).size().to_dict() == {topics["qid"][0]: 3, topics["qid"][2]: 1}
+    assert sorted(text) == ["A 1.", "A 2.", "B 1."]
+    known, _ = TracedContexts(source).bring(asked, texts.iloc[:1], None), None  # type: ignore[arg-type]
+    assert known[1]["docno"].tolist() == texts["docno"].tolist()[1:]
+    answers = TracedAnswers(source).answer(asked, asked[["qid"]].assign(n_tokens=9, text=""), None)  # type: ignore[arg-type]
+    columns = ["answer", "error", "prompt_tokens", "completion_tokens", "cost_usd", "seconds", "cached"]
+    told = answers.astype(object).where(answers.notna(), None)[columns]
+    assert [tuple(row) for row in told.itertuples(index=False)] == [
+        ("So.", None, 37, 5, 0.75, 2.0, True),
+        ("So.", None, 0, 0, 0.0, 2.0, True),
+        (None, "TimeoutError: no reply", 0, 0, 0.0, 2.0, True),
+    ]
+    counts = source.window_metrics(data.topics)
+    assert counts == {"traces_failed": 1, "traces_without_retriever": 1, "traces_rounds": 1.0}
+    assert source.window_warnings(counts) == ["1 traces have no RETRIEVER span: their contexts are empty"]
+    assert source.window_warnings({**counts, "traces_without_retriever": 0}) == []
+    last = window(experiment="shop", contexts="last").files()["traces"]
+    assert [row["retrieved_contexts"] for row in components.read_rows(last)][1] == ["A 2.", "B 1."]
 
 
 def frames(source: MlflowTraces) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -140,12 +237,6 @@ def test_contexts_and_answers_are_those_that_the_application_had(window: Callabl
     failed = answers.iloc[-1]
     assert (failed["status"], pd.isna(failed["answer"])) == ("missing", True)
     assert failed["error"] == "TimeoutError: the model did not answer; key ***"
-
-
-def test_the_last_round_alone(window: Callable[..., MlflowTraces]) -> None:
-    rows = components.read_rows(window(contexts="last").files()["traces"])
-    found = next(row for row in rows if row["rounds"] == 2)
-    assert len(found["retrieved_contexts"]) == 2
 
 
 def test_a_retriever_within_a_retriever_is_no_round(uri: str, window: Callable[..., MlflowTraces]) -> None:
@@ -216,27 +307,6 @@ def test_questions_and_answers_at_paths(uri: str, window: Callable[..., MlflowTr
         window(question_path="a[")
 
 
-def test_several_expected_responses_facts_and_documents_without_a_text(
-    uri: str, window: Callable[..., MlflowTraces]
-) -> None:
-    several, facts, marked = (write(uri, "expected", f"question {i}?", i) for i in range(3))
-    with at(uri):
-        for response in ("first", "second"):
-            mlflow.log_expectation(trace_id=several, name="expected_response", value=response)
-        mlflow.log_expectation(trace_id=several, name="expected_retrieved_context", value=[{"doc_uri": "a b.md"}])
-        mlflow.log_expectation(trace_id=facts, name="expected_facts", value=["one", "two"])
-        mlflow.log_expectation(trace_id=marked, name="unanswerable", value=True)
-        mlflow.log_expectation(trace_id=marked, name="expected_response", value="I cannot know.")
-    topics, evidence = frames(window(experiment="expected"))
-    assert sorted(topics["answers"].iloc[0]) == ["first", "second"]
-    assert topics["answer"].iloc[1] == "one\ntwo"
-    assert topics["unanswerable"].tolist() == [False, False, True]
-    assert pd.isna(topics["answer"].iloc[2])
-    assert evidence[["docno", "text"]].astype(object).values.tolist() == [
-        ["a%20b.md", pytest.approx(float("nan"), nan_ok=True)]
-    ]
-
-
 def test_an_evaluation_dataset_says_what_is_expected_of_the_same_questions(
     uri: str, window: Callable[..., MlflowTraces]
 ) -> None:
@@ -275,40 +345,6 @@ def test_a_topic_is_named_by_the_client_s_request_where_that_is_asked_for(
     assert source.trace_ids(data.topics)["r1"] == next(components.read_rows(source.files()["traces"]))["trace_id"]
 
 
-def test_traces_of_a_session_are_turns_of_a_conversation(uri: str, window: Callable[..., MlflowTraces]) -> None:
-    with at(uri) as client:
-        mlflow.set_experiment(experiment_id=client.create_experiment("sessions"))
-        asked = (
-            ("Who built it?", "s1"),
-            ("Why?", "s2"),
-            ("Alone?", None),
-            ("When?", "s1"),
-            (None, "s1"),
-            ("So?", "s1"),
-        )
-        for number, (question, session) in enumerate(asked):
-            with mlflow.start_span("ask") as root:
-                root.set_inputs({"question": question})
-                root.set_outputs(f"answer {number}")
-                mlflow.update_current_trace(metadata={"mlflow.trace.session": session} if session else {})
-            time.sleep(0.002)  # MLflow's times are milliseconds
-    topics = window(experiment="sessions").load().topics.set_index("query")
-    histories = topics["history"].map(list)
-    assert histories["Who built it?"] == histories["Why?"] == histories["Alone?"] == []
-    assert histories["When?"] == ["Who built it?", "answer 0"]
-    assert histories["So?"] == ["Who built it?", "answer 0", "When?", "answer 3"]
-    assert topics["conversation"].fillna("").tolist() == ["s1", "s2", "", "s1", "s1"]
-    assert topics["turn"].fillna(0).tolist() == [1, 1, 0, 2, 3]
-
-
-def test_traces_of_ragauge_and_of_mlflow_s_judges_are_left_out(uri: str, window: Callable[..., MlflowTraces]) -> None:
-    ids = [write(uri, "own", f"question {i}?", i) for i in range(3)]
-    with at(uri):
-        mlflow.set_trace_tag(ids[0], "ragauge.qid", "q1")
-        mlflow.set_trace_tag(ids[1], "mlflow.trace.sourceScorer", "correctness")
-    assert window(experiment="own").load().topics["qid"].tolist() == ids[2:]
-
-
 _BUILDS_AN_INDEX = """
 import sys
 import mlflow
@@ -322,13 +358,6 @@ index = VectorStoreIndex.from_documents(documents, embed_model=MockEmbedding(emb
 index.insert(Document(text="One text alone."))
 index.as_query_engine(llm=MockLLM(max_tokens=8)).query("On which port?")
 """
-
-
-def test_traces_that_cut_or_embed_texts_are_no_requests(uri: str, window: Callable[..., MlflowTraces]) -> None:
-    asked = write(uri, "cut", "Why?", 0)
-    write(uri, "cut", {"nodes": [{"text": "One text."}]}, 1, answer=[{"text": "One text."}])
-    write(uri, "cut", {"texts": ["One", "two"], "show_progress": False}, 2, answer=[[0.5], [0.5]])
-    assert window(experiment="cut", on_error="raise").load().topics["qid"].tolist() == [asked]
 
 
 @pytest.mark.slow
