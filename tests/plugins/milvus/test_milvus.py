@@ -27,7 +27,7 @@ from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
 from ragauge.plugins.milvus import _clients
 from ragauge.plugins.milvus.retriever import Milvus
-from ragauge.retrieval.retrievers import Hybrid, Sim
+from ragauge.retrieval.retrievers import Sim
 from ragauge.store import Store
 
 pytest.importorskip("milvus_lite", reason="pip install 'ragauge[milvus]'")
@@ -119,29 +119,44 @@ def test_dense_is_the_run_of_sim(tools: Tools, tmp_path: Path) -> None:
 
 
 def test_bm25_is_the_formula(tools: Tools, tmp_path: Path) -> None:
-    k1, b = 1.2, 0.75
-    run = made(Milvus(mode="bm25"), tmp_path / "milvus", tools)(TOPICS)
+    k1, b = 0.5, 0.25
+    run = made(Milvus(mode="bm25", k1=k1, b=b), tmp_path / "milvus", tools)(TOPICS)
     assert run["docno"].tolist() == ["a", "d", "e", "b"]
 
-    def score(tf: int, df: int, length: int) -> float:
-        idf = np.log(1 + (5 - df + 0.5) / (df + 0.5))
-        return float(idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / (12 / 5))))
+    def score(df: int, length: int) -> float:
+        return float(np.log(1 + (5 - df + 0.5) / (df + 0.5)) * (k1 + 1) / (1 + k1 * (1 - b + b * length / (12 / 5))))
 
-    expected = [2 * score(1, 3, 2), 2 * score(1, 3, 2), 2 * score(1, 3, 3), score(1, 1, 3)]
+    expected = [2 * score(3, 2), 2 * score(3, 2), 2 * score(3, 3), score(1, 3)]
     np.testing.assert_allclose(run["score"], expected, rtol=1e-5)
+    assert run["rank"].tolist() == [0, 1, 2, 0]
 
 
-def test_hybrid_is_the_sum_of_reciprocal_ranks(tools: Tools, tmp_path: Path) -> None:
+def test_hybrid_is_the_sum_of_reciprocal_ranks_of_the_first_hits_of_both(tools: Tools, tmp_path: Path) -> None:
     chunks = CHUNKS.iloc[:4]  # no two texts are equal, nor equally near or likely
     topics = pd.DataFrame({"qid": ["q"], "query": ["apple plum plane"]}, dtype="str")
     tools = dataclasses.replace(tools, embedder=HashEmbedder(1024))
-    run = made(Milvus(mode="hybrid", rrf_constant=10), tmp_path / "milvus", tools, chunks)(topics)
     lists = [made(Milvus(mode=mode), tmp_path / mode, tools, chunks)(topics) for mode in ("dense", "bm25")]
-    both = pd.concat(lists)
-    expected = (1 / (10 + both["rank"] + 1)).groupby([both["qid"], both["docno"]]).sum()
-    assert len(run) == len(expected) == 4
-    found = run.set_index(["qid", "docno"])["score"]
-    np.testing.assert_allclose(found, expected.loc[found.index], rtol=1e-6)
+    for depth in (1, 2, 100):
+        fused: dict[str, float] = {}
+        for run in lists:
+            for place, docno in enumerate(run["docno"][:depth], 1):
+                fused[docno] = fused.get(docno, 0) + 1 / (10 + place)
+        expected = sorted(fused.items(), key=lambda one: (-one[1], one[0]))
+        top_k = min(depth, 30)
+        hybrid = Milvus(mode="hybrid", rrf_constant=10, depth=depth, top_k=top_k)
+        run = made(hybrid, tmp_path / f"hybrid {depth}", tools, chunks)(topics)
+        assert run["docno"].tolist() == [docno for docno, _ in expected[:top_k]]
+        np.testing.assert_allclose(run["score"], [score for _, score in expected[:top_k]], rtol=1e-6)
+
+
+def test_of_more_topics_than_one_request_takes_each_has_its_own_hits(tools: Tools, tmp_path: Path) -> None:
+    texts = ["apple pear plum", "?!", "train boat", "train boat plane"]
+    topics = pd.DataFrame({"qid": [f"q{i:03}" for i in range(402)], "query": (texts * 101)[:402]}, dtype="str")
+    run = made(Milvus(top_k=1), tmp_path / "milvus", tools)(topics)
+    assert run["docno"].tolist() == (["e", "c", "b"] * 101)[:301]
+    assert run["qid"].tolist() == [
+        qid for qid, query in zip(topics["qid"], topics["query"], strict=True) if query != "?!"
+    ]
 
 
 def test_milvus_lite_listens_on_no_port(tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,15 +203,6 @@ def test_the_index_folder_stays_as_it_was_made(tools: Tools, tmp_path: Path) -> 
     _clients.close_all()
     left = [file for file in sorted((tmp_path / "milvus").rglob("*")) if file.is_file()]
     assert {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in left} == before
-
-
-def test_an_arm_of_hybrid(tools: Tools, tmp_path: Path) -> None:
-    arms = {"milvus": Milvus(mode="bm25"), "sim": Sim()}
-    hybrid = Hybrid(arms=["milvus", "sim"], options=arms)
-    (tmp_path / "index").mkdir()
-    hybrid.build_index(CHUNKS, tmp_path / "index", tools)
-    run = hybrid.transformer(CHUNKS, tmp_path / "index", tools)(TOPICS)
-    assert run["docno"].iloc[0] == "a"
 
 
 def test_vectors_of_a_rewriter_are_searched_with(tools: Tools, tmp_path: Path) -> None:
@@ -401,8 +407,10 @@ def test_an_index_that_the_server_does_not_know_is_one_line(tools: Tools, tmp_pa
 
 
 def test_a_text_too_long_for_a_text_search_is_told_by_its_docno(tools: Tools, tmp_path: Path) -> None:
-    long = CHUNKS.assign(text=["é" * 40_000, *CHUNKS["text"].iloc[1:]])
-    with pytest.raises(DataError, match=r"chunk 'e' has 80,000 bytes; .* at most 65,535"):
+    longest = CHUNKS.assign(text=["é" * 32_767 + "a", *CHUNKS["text"].iloc[1:]])
+    assert len(made(Milvus(mode="bm25"), tmp_path / "c", tools, longest)(TOPICS)) > 0
+    long = CHUNKS.assign(text=["é" * 32_768, *CHUNKS["text"].iloc[1:]])
+    with pytest.raises(DataError, match=r"chunk 'e' has 65,536 bytes; .* at most 65,535"):
         made(Milvus(mode="bm25"), tmp_path / "a", tools, long)
     assert len(made(Milvus(), tmp_path / "b", tools, long)(TOPICS)) > 0
 
@@ -433,11 +441,23 @@ def test_a_value_that_cannot_be_is_told(given: dict[str, Any], told: str) -> Non
     assert "secret-99" not in str(failed.value)
 
 
-def test_the_token_is_in_no_identity_and_no_text() -> None:
-    given = Milvus(uri="http://host:19530", token="abc-4711")
-    assert "4711" not in f"{identity(given)} {given.index_identity()} {given!r}"
-    assert identity(given) == identity(Milvus(uri="http://host:19530"))
-    assert identity(given) != identity(Milvus())
+def test_a_collection_is_that_of_its_content_and_place_and_a_token_is_told_nowhere() -> None:
+    given: dict[str, Any] = {"uri": "http://host:19530", "mode": "hybrid"}
+    usual = Milvus(**given)
+    with_token = Milvus(**given, token="abc-4711")
+    assert "4711" not in f"{identity(with_token)} {with_token.index_identity()} {with_token!r}"
+    assert identity(usual) == identity(with_token) == identity(Milvus(**given, block=7, timeout=3))
+    same: tuple[dict[str, Any], ...] = ({"top_k": 3}, {"depth": 50}, {"rrf_constant": 1}, {"search_params": {"ef": 9}})
+    for other in same:
+        assert Milvus(**given | other).index_identity() == usual.index_identity()
+        assert identity(Milvus(**given | other)) != identity(usual)
+    others: tuple[dict[str, Any], ...] = (
+        {"uri": "http://other:19530"}, {"mode": "dense"}, {"mode": "bm25"}, {"revision": 2}, {"index": "HNSW"},
+        {"index_params": {"M": 4}}, {"k1": 2.0}, {"b": 0.5}, {"analyzer": {"type": "english"}},
+    )  # fmt: skip
+    assert all(Milvus(**given | other).index_identity() != usual.index_identity() for other in others)
+    assert [Milvus(mode=mode).uses for mode in ("dense", "bm25")] == [{"embedder"}, set()]
+    assert [Milvus(mode=mode).space for mode in ("dense", "hybrid")] == ["dense", "text"]
 
 
 def test_without_the_packages_one_line_names_the_extra(
