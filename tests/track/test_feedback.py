@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import pytest
 
 from ragauge.contract import provenance
-from ragauge.contract.errors import ConfigError
-from ragauge.track import Reader, _connection
+from ragauge.track import _connection
 from ragauge.track._reader import LoggedRun
 
 
@@ -24,34 +22,6 @@ def test_a_run_goes_on_while_it_is_running_and_its_process_may_be_alive() -> Non
     gone = alive | {"ragauge.process": "boot namespace 0", "ragauge.pid": "not a number"}
     assert not run(status="RUNNING", **gone).going
     assert run(status="RUNNING", **(gone | {"ragauge.host": "elsewhere"})).going
-
-
-def test_an_id_that_no_run_has_lists_the_newest_ten(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-
-    def search(
-        self: Reader, query: str, experiments: Any = None, limit: int | None = None, order: str = ""
-    ) -> list[LoggedRun]:
-        asked.append((query, limit, order))
-        return found[query][:limit]
-
-    reader = Reader.__new__(Reader)
-    reader.uri = "sqlite:///x.db"
-    monkeypatch.setattr(Reader, "_search", search)
-    by_id, newest = "attributes.run_id LIKE 'ab%'", "tags.role LIKE '%'"
-    found: dict[str, list[LoggedRun]] = {by_id: [], newest: [run(n) for n in range(30, 0, -1)]}
-    with pytest.raises(ConfigError, match="holds no run ab; the newest are") as error:
-        reader.run("ab")
-    assert str(error.value).count("\n") == 10
-    assert asked == [(by_id, 20, ""), (newest, 10, "attributes.start_time DESC")]
-    found[newest] = []
-    with pytest.raises(ConfigError, match="holds no run ab, and none of ragauge's"):
-        reader.run("ab")
-    found[by_id] = [run(1), run(2)]
-    with pytest.raises(ConfigError, match=r"holds several runs ab…:"):
-        reader.run("ab")
-    found[by_id] = [run(1)]
-    assert reader.run("ab") == run(1)
 
 
 def test_mlflow_prints_and_reports_nothing_by_itself() -> None:

@@ -11,16 +11,14 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from logged_runs import LoggedRuns, questions
 from ragauge.contract import provenance
-from ragauge.contract.errors import ConfigError, DataError, TrackingError
+from ragauge.contract.errors import ConfigError, TrackingError
 from ragauge.contract.finding import Found
 from ragauge.track import (
     Reader,
@@ -32,7 +30,6 @@ from ragauge.track import (
     has_experiment,
     load_predictor,
     log_found,
-    save_predictor,
     tracking_uri,
     views,
 )
@@ -137,12 +134,19 @@ def test_a_dataset_that_another_job_brings_at_the_same_time_is_that_of_both(
         run.dataset("sample", "d" * 40, {"component": "sample"}, {"topics": 2})
 
 
-def test_a_failing_block_leaves_a_failed_run_with_its_error(tracker: Tracker) -> None:
-    with pytest.raises(ValueError, match="no such thing"), tracker.run("bad", {}, {}):
+def test_a_failing_block_leaves_a_failed_run_with_its_error_and_what_was_logged_before(tracker: Tracker) -> None:
+    def log(run: Run) -> None:
+        run.metrics({"ir_score": 0.5})
+        (run.folder / "config.yaml").write_text("n_tokens: 100")
         raise ValueError("no such thing")
-    (run,) = runs_of(tracker)
-    assert run.info.status == "FAILED"
-    assert run.data.tags["error"] == "ValueError: no such thing"
+
+    with pytest.raises(ValueError, match="no such thing"), tracker.run("bad", {}, {}) as run:
+        log(run)
+    (failed,) = runs_of(tracker)
+    assert (failed.info.status, failed.data.tags["error"]) == ("FAILED", "ValueError: no such thing")
+    assert failed.data.metrics == {"ir_score": 0.5}
+    files = client_of(tracker).list_artifacts(failed.info.run_id)
+    assert [file.path for file in files] == ["config.yaml"]
 
 
 def test_what_is_logged_is_there_when_it_is_flushed_or_the_run_ends(tracker: Tracker) -> None:
@@ -180,26 +184,6 @@ def test_more_metrics_than_mlflow_takes_at_once_are_all_logged(tracker: Tracker)
     logged = client_of(tracker).get_run(run.run_id).data
     assert logged.metrics == many
     assert logged.tags["t59"] == "x"
-
-
-def test_what_was_logged_before_a_failure_is_kept(tracker: Tracker) -> None:
-    def log(run: Run) -> None:
-        run.metrics({"ir_score": 0.5})
-        (run.folder / "config.yaml").write_text("n_tokens: 100")
-        raise ValueError("later")
-
-    with pytest.raises(ValueError, match="later"), tracker.run("bad", {}, {}) as run:
-        log(run)
-    (failed,) = runs_of(tracker)
-    assert failed.data.metrics == {"ir_score": 0.5}
-    files = client_of(tracker).list_artifacts(failed.info.run_id)
-    assert [file.path for file in files] == ["config.yaml"]
-
-
-def test_an_interrupted_block_leaves_a_killed_run(tracker: Tracker) -> None:
-    with pytest.raises(KeyboardInterrupt), tracker.run("stopped", {}, {}):
-        raise KeyboardInterrupt
-    assert [run.info.status for run in runs_of(tracker)] == ["KILLED"]
 
 
 def test_runs_of_a_process_that_is_gone_are_closed_and_those_of_a_living_one_left(tracker: Tracker) -> None:
@@ -266,15 +250,14 @@ def test_only_runs_with_all_of_the_tags_are_replaced(tracker: Tracker) -> None:
     assert left == {("sweep", "b"), ("job", "a")}
 
 
-def test_the_predictor_comes_back_as_a_model_with_a_signature(tracker: Tracker, tmp_path: Path) -> None:
+def test_the_predictor_comes_back_as_a_model_with_a_signature(tracker: Tracker) -> None:
     import mlflow
     from sklearn.linear_model import LogisticRegression
 
     x = pd.DataFrame({"ir_score": np.linspace(0, 1, 20)})
     model = LogisticRegression().fit(x, [1] * 10 + [5] * 10)
     with tracker.run("fit", {}, {}) as run:
-        save_predictor(tmp_path / "model", model, x.head(3), {"n_tokens": [100]})
-        run.predictor(tmp_path / "model")
+        log_found(run, Found(model=(model, x.head(3))), {"n_tokens": [100]})
     mlflow.set_tracking_uri(tracker.uri)
     again, settings = load_predictor(tracker.uri, f"runs:/{run.run_id}/predictor")
     assert settings == {"n_tokens": [100]}
@@ -285,34 +268,9 @@ def test_the_predictor_comes_back_as_a_model_with_a_signature(tracker: Tracker, 
     loaded = mlflow.pyfunc.load_model(f"runs:/{run.run_id}/predictor")
     assert [column.name for column in loaded.metadata.signature.inputs] == ["ir_score"]
     np.testing.assert_allclose(loaded.predict(x), model.predict_proba(x))
-
-
-def test_a_reader_finds_runs_by_the_beginning_of_their_id_and_by_tags(tracker: Tracker) -> None:
-    frame = pd.DataFrame({"qid": ["q1", "q2"], "ir_score": [1 / 3, 1.0], "answer": ["a", None]})
-    with tracker.run("first", {"k": 1}, {"role": "job", "sweep_id": "s"}) as run:
-        run.metrics({"ir_score": 2 / 3}, {"ir_score_at_n": {100: 0.5, 200: 2 / 3}})
-        run.table(frame, "per_question.json")
-    with tracker.run("second", {}, {"role": "job", "sweep_id": "s"}) as second:
-        pass
-    with tracker.run("pooled", {}, {"role": "sweep", "sweep_id": "s"}) as pooled:
-        pass
-    reader = Reader(tracker.uri)
-    found = reader.run(run.run_id[:12])
-    assert (found.run_id, found.name, found.status) == (run.run_id, "first", "FINISHED")
-    assert (found.params, found.experiment) == ({"k": "1"}, tracker.experiment)
-    assert found.metrics["ir_score"] == 2 / 3
-    assert found.tags["sweep_id"] == "s"
-    jobs = reader.search({"sweep_id": "s", "role": "job"}, found.experiment_id)
-    assert {job.name for job in jobs} == {"first", "second"}
-    assert reader.history(run.run_id, "chart/ir_score_at_n") == {100: 0.5, 200: 2 / 3}
-    pd.testing.assert_frame_equal(reader.table(run.run_id, "per_question.json"), frame, check_dtype=False)
-    with pytest.raises(DataError, match=r"has no artifact per_question\.json"):
-        reader.text(second.run_id, "per_question.json")
-    client_of(tracker).delete_run(pooled.run_id)
-    with pytest.raises(ConfigError, match=f"(?s)holds no run {pooled.run_id}; the newest are .*: second"):
-        reader.run(pooled.run_id)
-    with pytest.raises(ConfigError, match="holds no run %"):
-        reader.run("%")
+    with tracker.run("fit", {}, {}) as other:
+        log_found(other, Found(model=(model, x.head(3))))
+    assert load_predictor(tracker.uri, f"runs:/{other.run_id}/predictor")[1] == {}
 
 
 def test_an_experiment_is_there_from_its_first_use_until_it_is_deleted(tracker: Tracker, tmp_path: Path) -> None:
@@ -323,28 +281,6 @@ def test_an_experiment_is_there_from_its_first_use_until_it_is_deleted(tracker: 
     assert not has_experiment(tracker.uri, tracker.experiment)
     assert not has_experiment(f"sqlite:///{tmp_path / 'mlflow.db'}", "any")
     assert not list(tmp_path.iterdir())
-
-
-def test_metrics_of_a_chart_are_read_point_by_point_and_others_by_name(tracker: Tracker) -> None:
-    with tracker.run("a job", {}, {}) as run:
-        run.metrics({"ir_score": 0.5, "best_at_10": 0.25}, {"ir_score_at_n": {200: 0.5, 100: 0.25}})
-        run.days({"right_at_day": {20260103: 0.75, 20260101: 0.5}})
-    read = Reader(tracker.uri).metrics(run.run_id)
-    assert read == {"best_at_10": 0.25, "ir_score": 0.5, "ir_score_at_n[100]": 0.25, "ir_score_at_n[200]": 0.5,
-                    "right_at_day[20260101]": 0.5, "right_at_day[20260103]": 0.75}  # fmt: skip
-    assert list(read)[2:4] == ["ir_score_at_n[100]", "ir_score_at_n[200]"]
-
-
-@pytest.mark.parametrize(("given", "saved"), [({"n_tokens": [100]}, {"n_tokens": [100]}), (None, {})])
-def test_a_model_is_saved_with_the_settings_of_its_scores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any] | None, saved: dict[str, Any]
-) -> None:
-    told: list[Any] = []
-    monkeypatch.setattr("ragauge.track._runs.save_predictor", lambda folder, *rest: told.append(rest))
-    run: Any = SimpleNamespace(metrics=lambda *_: None, days=lambda _: None, predictor=lambda folder, name: None)
-    example = pd.DataFrame({"ir_score": [0.5]})
-    log_found(run, Found(model=("model", example)), given)
-    assert [(model, settings) for model, _, settings in told] == [("model", saved)]
 
 
 def test_a_finding_is_logged_with_its_metrics_tables_and_files(tracker: Tracker) -> None:
@@ -360,11 +296,6 @@ def test_a_finding_is_logged_with_its_metrics_tables_and_files(tracker: Tracker)
     assert reader.text(run.run_id, "figures/a.txt") == "drawn"
     assert reader.text(run.run_id, "tables/shares.csv").splitlines() == ["system,share", "'=a,0.5"]
     assert reader.table(run.run_id, "kept.json").to_dict("records") == [{"system": "=a", "share": 0.5}]
-
-
-def test_a_reader_says_where_no_database_is(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no MLflow database at .*nowhere\.db; name yours"):
-        Reader(f"sqlite:///{tmp_path / 'nowhere.db'}")
 
 
 @pytest.mark.slow
@@ -387,8 +318,9 @@ def test_views_and_description_are_kept_up_to_date_but_a_human_s_words_stay(trac
     tracker.present([views.jobs_view(), views.charts_view("s1", 100)], "of a sweep")
     assert tags()["mlflow.note.content"] == "of a sweep"
     first = tags()["mlflow.sharedViewState.ragauge-charts"]
-    tracker.present([], "of another job", replace=False)
+    tracker.present([views.charts_view("s9", 9)], "of another job", replace=False)
     assert tags()["mlflow.note.content"] == "of a sweep"
+    assert tags()["mlflow.sharedViewState.ragauge-charts"] == first
     client_of(tracker).set_experiment_tag(tracker.experiment_id, "mlflow.note.content", "by hand")
     tracker.present([views.charts_view("s2", 100)], "of the next sweep")
     assert tags()["mlflow.note.content"] == "by hand"
@@ -410,32 +342,6 @@ def test_the_charts_of_groups_that_the_latest_sweep_does_not_have_are_gone(track
     assert len(saved()) == 5
     tracker.present([views.jobs_view(), views.charts_view("s2", 100)], "")
     assert {key.rpartition(".")[2] for key in saved()} == {"ragauge-jobs", "ragauge-charts", "of-a-user"}
-
-
-def test_the_jobs_of_a_group_are_those_that_carry_its_name(tracker: Tracker) -> None:
-    ids = []
-    for number in range(11):  # job 10 comes after job 2
-        with tracker.run(f"job {number}", {}, {"role": "job", "sweep_id": "s", "job": str(number)}) as run:
-            ids.append(run.run_id)
-    tracker.group({ids[0]: "judge=a", ids[1]: "judge=b", ids[2]: "judge=a", ids[10]: "judge=a"})
-    found = {}
-    for name, tags in (("a", {"group": "judge=a"}), ("all", {})):
-        with tracker.run("sweep", {}, {"role": "sweep", "sweep_id": "s", **tags}) as run:
-            found[name] = run.run_id
-    reader = Reader(tracker.uri)
-    assert [job.run_id for job in reader.jobs(reader.run(found["a"]))] == [
-        ids[0],
-        ids[2],
-        ids[10],
-    ]
-    assert [job.run_id for job in reader.jobs(reader.run(found["all"]))] == ids
-
-
-def test_runs_are_given_colours(tracker: Tracker) -> None:
-    with tracker.run("r", {}, {}) as run:
-        pass
-    tracker.colour({run.run_id: "#0072B2"})
-    assert [r.data.tags["mlflow.runColor"] for r in runs_of(tracker)] == ["#0072B2"]
 
 
 # --- a server that is away, refuses, or goes away ---------------------------------------------------
@@ -536,6 +442,22 @@ def test_a_server_that_goes_away_during_a_run_is_told_and_asked_anew_by_the_next
     assert time.monotonic() - start < 60  # MLflow's own client tries for minutes
 
 
+def test_what_a_server_does_not_take_meanwhile_is_logged_at_the_end(
+    fake: FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Tracker(fake.url, "e").run("r", {}, {}) as run:
+        run.metrics({"m": 1.0})
+        fake.answers["runs/log-batch"] = [(503, {})]
+        assert not run.flushed()
+        assert "MLflow does not answer" in caplog.text
+        fake.answers["runs/log-batch"] = [(200, {})]
+        fake.asked.clear()
+        assert run.flushed()
+        assert fake.asked == ["runs/log-batch"]
+        assert run.flushed()
+    assert fake.asked == ["runs/log-batch", "runs/update"]
+
+
 def test_the_error_of_a_job_is_told_even_where_its_run_cannot_be_ended(
     fake: FakeServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -556,13 +478,3 @@ def test_a_run_that_failed_ends_well_where_its_rest_is_logged(tracker: Tracker) 
     with tracker.resume(run.run_id) as again:
         again.metrics({"m": 1.0})
     assert [run.info.status for run in runs_of(tracker)] == ["FINISHED"]
-
-
-def test_runs_of_an_earlier_attempt_leave_their_sweep(tmp_path: Path) -> None:
-    runs = LoggedRuns(f"sqlite:///{tmp_path / 'mlflow.db'}", "e")
-    rows = questions({"q": 1.0})
-    old, new = (runs.job(rows, name, sweep_id="s", job=name) for name in ("0", "1"))
-    Tracker(runs.uri, "e").supersede({"role": "job", "sweep_id": "s"}, {new})
-    reader = Reader(runs.uri)
-    assert [run.run_id for run in reader.search({"sweep_id": "s"}, reader.run(new).experiment_id)] == [new]
-    assert reader.run(old).tags["superseded_in"] == "s"
