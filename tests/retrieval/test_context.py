@@ -338,20 +338,3 @@ def test_a_tokenizer_that_says_nothing_is_given_the_joined_text() -> None:
     _, prefixes = build_contexts(run, chunks, Fives(), [1, 2, 3], ["q"])
     assert seen == ["abc def ghi"]
     assert prefixes["end"].tolist() == [5, 10, 11]
-
-
-def test_each_distinct_chunk_is_tokenised_once(word_tokenizer: WordTokenizer) -> None:
-    seen: list[str] = []
-
-    @dataclass(frozen=True)
-    class Counting:
-        name: str = "counting"
-        stitching: Stitching = "free"
-
-        def offsets(self, texts: Sequence[str]) -> list[np.ndarray]:
-            seen.extend(texts)
-            return word_tokenizer.offsets(texts)
-
-    run, chunks = frames_of({"q1": ["one two", "three"], "q2": ["three", "one two"], "q3": ["three"]})
-    build_contexts(run, chunks, Counting(), [100], ["q1", "q2", "q3"])
-    assert sorted(seen) == ["one two", "three"]

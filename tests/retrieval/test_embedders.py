@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -333,29 +332,6 @@ def test_what_could_not_be_embedded_is_free_again(tmp_path: Path) -> None:
     with pytest.raises(MemoryError):
         cache.get(["t1"], out_of_memory)
     assert cache.get(["t1"], numbers_of)[:, 0].tolist() == [1]
-
-
-def test_a_segment_is_looked_at_once_for_many_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each slice looked at all segments again: of a large cache that was most of the work."""
-    monkeypatch.setattr(vectors_on_disk, "_SLICE", 2)
-    cache = vectors_on_disk.VectorCache(tmp_path, "model", "embedding")
-
-    def embed(texts: list[str]) -> np.ndarray:
-        return np.array([[float(text[1:])] for text in texts], dtype=np.float32)
-
-    texts = [f"t{i}" for i in range(10)]
-    cache.get(texts[:4], embed)
-    opened: list[Path] = []
-    real = vectors_on_disk._open_segment
-
-    def noted(path: Path) -> object:
-        opened.append(path)
-        return real(path)
-
-    monkeypatch.setattr(vectors_on_disk, "_open_segment", noted)
-    found = cache.get(texts, embed)
-    assert found[:, 0].tolist() == list(range(10))
-    assert max(Counter(opened).values()) <= 2  # to look up, and to tidy
 
 
 @pytest.mark.parametrize(

@@ -346,7 +346,16 @@ def test_a_sweep_writes_the_best_two_systems_at_its_end_once_and_reads_them_from
     assert pair is not None
     assert (pair.value.systems, pair.value.n_tokens, pair.value.missing) == (("better", "worse"), N, "")
     better, worse = (jobs.records[place]["evaluation_run"] for place in (5, 1))
-    assert f"selectedRunUuid={better}&compareToRunUuid={worse}" in pair.value.where
+    shown_at = (
+        f"#/experiments/{tracker.experiment_id}/evaluation-runs?selectedRunUuid={better}&compareToRunUuid={worse}"
+    )
+    told = SideBySide().show(jobs, pair.value, {})
+    assert list(told.lines) == [
+        "better and worse, question by question (sort by agrees): make ui, or ragauge ui; then "
+        f"http://127.0.0.1:5000/{shown_at}"
+    ]
+    assert told.sections[0].blocks[1].page == f"http://127.0.0.1:5000/{shown_at}"
+    assert SideBySide().compute(replace(jobs, records=jobs.records[4:], tracked=True), BOARD) is None
     assert evaluation_runs(tracker) == {better, worse}
 
     # Of each system three topics: `sha256sum` sorts d, f, c, b, e, a, of which "d" has no answer.
@@ -477,22 +486,3 @@ def test_a_value_that_is_not_allowed_is_named(value: Any, said: str) -> None:
     with pytest.raises(ConfigError) as error:
         Pages().check(OmegaConf.create({"tracking": {"evaluation": value}}), [])
     assert said in str(error.value)
-
-
-def test_the_best_two_systems_with_a_page_are_linked() -> None:
-    def record(system: str, n_tokens: int, **more: Any) -> dict[str, Any]:
-        place = {"experiment_id": "7", "tracking_uri": "http://mlflow.example/"}
-        return {"system": system, "n_tokens": n_tokens, **place, **more}
-
-    records = [record("a", 300, evaluation_run="pa"), record("b", 300), record("c", 300, evaluation_run="pc"),
-               record("c", 100, evaluation_run="other")]  # fmt: skip
-    outcomes = pd.DataFrame({"system": ["a", "b", "c", "c"], "n_tokens": [300, 300, 300, 100]})
-    jobs = Jobs("s", "e", records, [], outcomes)
-    board: Any = {"leaderboard": SimpleNamespace(frame=pd.DataFrame({"system": ["c", "b", "a"]}))}
-    found = SideBySide().compute(jobs, board)
-    assert found is not None
-    shown = SideBySide().show(jobs, found.value, {})
-    page = "http://mlflow.example/#/experiments/7/evaluation-runs?selectedRunUuid=pc&compareToRunUuid=pa"
-    assert list(shown.lines) == [f"c and a, question by question (sort by agrees): {page}"]
-    assert shown.sections[0].blocks[1].page == page
-    assert SideBySide().compute(Jobs("s", "e", records[:2], [], outcomes[:2]), board) is None

@@ -18,8 +18,6 @@ from ragauge.contract.protocols import Tools
 from ragauge.retrieval.chunkers import SemanticChunker, _semantic
 from ragauge.retrieval.chunkers._semantic import (
     above_percentile,
-    blocks_of_groups,
-    cosine_distances,
     merge_sentences,
 )
 
@@ -128,23 +126,11 @@ def test_documents_in_small_blocks_get_the_same_chunks(tools: Tools, monkeypatch
     assert [len(call) for call in more_calls] == [8, 5]
 
 
-def test_blocks_hold_whole_groups() -> None:
-    groups = np.array([0, 0, 0, 2, 2, 5, 6, 6])
-    assert list(blocks_of_groups(groups, 2)) == [slice(0, 3), slice(3, 5), slice(5, 8)]
-    assert list(blocks_of_groups(groups, 100)) == [slice(0, 8)]
-    assert list(blocks_of_groups(groups[:0], 2)) == []
-
-
 def test_sentences_are_merged_from_the_first_on() -> None:
     assert merge_sentences([(0, 4), (5, 9), (10, 20), (21, 24)], 8) == [(0, 9), (10, 24)]
     assert merge_sentences([(0, 4), (5, 9)], 20) == [(0, 9)]
     assert merge_sentences([(0, 4), (5, 9)], 0) == [(0, 4), (5, 9)]
     assert merge_sentences([], 8) == []
-
-
-def test_cosine_distances_by_hand() -> None:
-    vectors = np.array([[1, 0], [0, 2], [0, -1], [3, -3]], dtype=np.float32)
-    np.testing.assert_allclose(cosine_distances(vectors), [1, 2, 1 - np.sqrt(0.5)])
 
 
 @given(st.lists(st.lists(st.floats(0, 2), min_size=1)), st.integers(0, 100))

@@ -14,7 +14,6 @@ from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.retrievers import MLQ, MMR, Hybrid, Reo, Sim, _shards
-from ragauge.retrieval.retrievers._shards import bounds, merged
 
 N = 200
 
@@ -74,20 +73,6 @@ def test_ties_across_shards_fall_to_the_docno(tmp_path: Path) -> None:
     for topic in range(25):
         tied = sorted(CHUNKS["docno"].iloc[topic::25])
         assert run.loc[run["qid"] == f"q{topic}", "docno"].tolist() == tied[:5]
-
-
-def test_merged_by_hand() -> None:
-    near = (np.array([[0.9, 0.5]], dtype=np.float32), np.array([[4, 2]]))
-    far = (np.array([[0.7, 0.5, 0.1]], dtype=np.float32), np.array([[9, 8, -1]]))
-    assert merged([near, far], 3).tolist() == [[4, 9, 2]]
-    assert merged([near, far], 4).tolist() == [[4, 9, 2, 8]]
-    assert merged([near, far], 6).tolist() == [[4, 9, 2, 8, -1, -1]]
-
-
-def test_no_shard_is_empty() -> None:
-    assert bounds(7, 3) == [(0, 2), (2, 4), (4, 7)]
-    assert bounds(2, 5) == [(0, 1), (1, 2)]
-    assert bounds(0, 3) == []
 
 
 def test_no_topics_and_no_chunks(tmp_path: Path) -> None:
