@@ -42,6 +42,11 @@ def test_a_world_by_hand() -> None:
         pytest.approx([few, math.sqrt(1 / 3), math.sqrt(1 / 3), none, none, 0, 0], nan_ok=True),
         pytest.approx([few, (1 / 6) ** (1 / 3), (1 / 6) ** (1 / 3), none, none, 0, 0], nan_ok=True),
     ]
+    # 13a alone joins what a hyphen divides at the end of a line.
+    divided = [("well-\nknown", "wellknown")]
+    assert [values(Bleu(orders=[1], tokens=name), divided)["bleu_1"][0] for name in ("13a", "none")] == pytest.approx(
+        [1, 0]
+    )
     found = framed(Bleu(orders=[1], lowercase=True), answers, references)
     assert found["value"].tolist()[-1] == pytest.approx(1)
     # nltk's fourth: 1 / (2 * 5 / ln 3) trigrams of one.

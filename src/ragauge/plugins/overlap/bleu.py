@@ -129,7 +129,7 @@ def sentence_bleu(
         mean = _log_precisions_of_nltk(correct, total, sizes)
         shorter = np.where(sizes < other_sizes, np.exp(1 - other_sizes / np.maximum(sizes, 1)), 1.0)
         found = shorter * np.exp(mean)
-    return np.where((correct[:, 0] > 0) & (sizes > 0), found, 0.0)
+    return np.where(correct[:, 0] > 0, found, 0.0)
 
 
 def _log_precisions_of_nltk(correct: np.ndarray, total: np.ndarray, sizes: np.ndarray) -> np.ndarray:
