@@ -10,7 +10,6 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from ragauge.compare import choose_metrics
 from ragauge.compare._metrics import BEST, _column
 from ragauge.compare._settings import differing
 from ragauge.compare._slices import SliceTables, _grid
@@ -30,12 +29,6 @@ def compared(**metrics: list[float]) -> Compared:
 
 def logged(run_id: str, params: dict[str, str], **tags: str) -> LoggedRun:
     return LoggedRun(run_id, run_id, "FINISHED", "1", "e", 0.0, params, tags, {})
-
-
-def test_every_class_but_right_is_shown_and_costs_only_where_something_was_paid() -> None:
-    shares = {f"judge_share_{c}": [0.1, 0.2] for c in (1, 2, 3, 4, 5)}
-    runs = compared(ir_score=[0.5, 0.6], **shares, cost_usd=[0.0, 0.0], judge_cost_usd=[0.0, 0.5])
-    assert choose_metrics(runs) == ["ir_score", *(f"judge_share_{c}" for c in (1, 2, 3, 4)), "judge_cost_usd"]
 
 
 @pytest.mark.parametrize(

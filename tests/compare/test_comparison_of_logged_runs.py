@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from logged_runs import LoggedRuns, questions
-from ragauge.compare import choose_metrics, compare, markdown, most_different, runs_csv, text
+from ragauge.compare import choose_metrics, compare, markdown, runs_csv, text
 from ragauge.contract.answer_measures import as_tag
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.measures import AnswerMeasureInfo
@@ -88,17 +88,6 @@ def test_every_difference_is_the_run_less_the_baseline(logged: LoggedRuns, sweep
         assert turned.loc[measure, "difference"] == pytest.approx(-pairs.loc[measure, "difference"])
         assert turned.loc[measure, "lo"] == pytest.approx(-pairs.loc[measure, "hi"])
         assert turned.loc[measure, "p"] == pytest.approx(pairs.loc[measure, "p"])
-
-
-def test_the_topics_that_differ_most_come_first(logged: LoggedRuns, sweep: str) -> None:
-    found = compare([sweep], logged.uri)
-    by_score, n = most_different(found, "ir_score", 3)
-    assert by_score["qid"].tolist() == ["q5", "q0", "q2"]
-    assert n == 6  # q1 and q4 have the same score
-    by_class, n = most_different(found, "class", 9)
-    # right against hallucination, by difference in score; then right against incomplete
-    assert by_class["qid"].tolist() == ["q0", "q2", "q5", "q6"]
-    assert n == 4
 
 
 def test_runs_of_the_same_name_are_told_apart_by_their_ids(logged: LoggedRuns) -> None:

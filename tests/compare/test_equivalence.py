@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from ragauge.compare._equivalence import EQUIVALENT, FURTHER, OPEN, Equivalence, equivalence_frame
-from ragauge.contract.jobs import Compared
+from ragauge.compare._equivalence import EQUIVALENT, FURTHER, OPEN, equivalence_frame
 from ragauge.contract.measures import AnswerMeasureInfo
 
 
@@ -57,19 +56,3 @@ def test_a_run_without_verdicts_is_not_equivalent_in_right_answers_to_one_that_i
     wrong, unjudged = outcomes({"other": np.zeros(400)}, labels=4), outcomes({"other": np.zeros(400)})
     rows = pd.concat([wrong[wrong["run_id"] == "base"], unjudged[unjudged["run_id"] == "other"]], ignore_index=True)
     assert equivalence_frame(rows, "base", 0.03, 0)["measure"].tolist() == ["ir_score"]
-
-
-def test_without_a_margin_nothing_is_found_and_with_one_a_row_per_run_and_measure_is_shown() -> None:
-    rows = outcomes({"other": np.zeros(400)}, labels=5)
-    about = (rows, {"base": "bm25", "other": "sim"}, "base", [], 100, 10, 0)
-    assert Equivalence().compute(Compared(*about), {}) is None
-    runs = Compared(*about, equivalent=0.03)
-    found = Equivalence().compute(runs, {})
-    assert found is not None
-    assert found.tables["runs"].set_index("run_id").loc["other", "equivalence_correct"] == EQUIVALENT
-    (section,) = Equivalence().show(runs, found.value, {}).sections
-    (grid,) = section.blocks
-    assert section.heading == "Equivalent to bm25 within 0.03"
-    assert [(row[0], row[1], row[4]) for row in grid.rows] == [
-        ("sim", "IR score", EQUIVALENT), ("sim", "right", EQUIVALENT), ("sim", "hallucination", EQUIVALENT),
-    ]  # fmt: skip
