@@ -17,7 +17,7 @@ from ragauge.estimate.portable import portable, read_portable
 from ragauge.plugins.foresee.command import main
 from ragauge.plugins.foresee.drift import drift, refusals
 from ragauge.plugins.foresee.reference import Reference, as_settings, read
-from ragauge.plugins.foresee.shares import density_ratio, foreseen_shares
+from ragauge.plugins.foresee.shares import density_ratio
 from ragauge.plugins.foresee.window import by_day, foreseen, lines
 
 HOW = {"spline": False, "calibrate": False, "penalty": 1.0}
@@ -51,21 +51,6 @@ def test_drift_is_of_one_row_a_topic_and_corrected_over_features() -> None:
     assert table.loc["x", "p"] == pytest.approx(1 / 3)  # 2 of the 6 orders of two and two are as far apart
     assert table.loc["x", "p_holm"] == pytest.approx(2 / 3)
     assert (table.loc["x", "training_median"], table.loc["x", "window_median"]) == (0.5, 2.5)
-
-
-def test_shares_are_the_mean_probability_and_the_weighted_error_of_the_training() -> None:
-    training, window = rows(300, 0), rows(200, 1)
-    model = fit_predictor(training, ["x"])
-    p = model.predict_proba(window)
-    found = foreseen_shares(p, window, reference(training), ["x"])
-    share = found.estimates["correct_share"]
-    assert share.value == pytest.approx(p[:, 4].mean(), abs=0.02)  # a logistic regression is right in the mean
-    alone = foreseen_shares(p, window, None, ["x"]).estimates["correct_share"]
-    assert share.hi - share.lo > 1.1 * (alone.hi - alone.lo)
-    assert sum(found.estimates[f"share_{c}"].value for c in range(1, 6)) == pytest.approx(1.0)
-    assert found.estimates["share_2"].value == 0.0
-    assert 0 < found.estimates["share_2"].hi < 0.03  # none among 300 topics
-    assert 150 < found.effective_topics <= 300
 
 
 def test_training_rows_like_the_window_weigh_more_and_none_beyond_twenty_means() -> None:

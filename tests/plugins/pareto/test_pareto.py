@@ -79,16 +79,16 @@ def frontier_grid(table: pd.DataFrame) -> tuple[str, Grid]:
 
 
 def test_the_jobs_on_a_frontier_are_listed_the_best_first_with_what_they_are_best_for() -> None:
-    table = points(score=[0.2, 0.5, 0.4], tokens=[100.0, 200.0, 300.0], cost=[0.5, 1.0, 2.0])
+    table = points(score=[0.2, 0.5, 0.4], tokens=[100.0, 200.0, 300.0], cost=[0.05, 0.1, 0.2])
     table = table.assign(on_tokens=[True, True, False], on_seconds=[False, True, False], on_cost=[True, False, False])
     about, grid = frontier_grid(table)
     assert [column.title for column in columns_of(grid.columns)] == [
         "System", "N", "Right", "Tokens", "Seconds", "US dollars", "Best for its",
     ]  # fmt: skip
     assert [list(row) for row in grid.rows] == [
-        ["s1", "100", Num(0.5, "share"), Num(200.0, "whole"), Num(1.0, "milliseconds"), Num(1.0, "usd"),
+        ["s1", "100", Num(0.5, "share"), Num(200.0, "whole"), Num(1.0, "milliseconds"), Num(0.1, "usd"),
          "tokens, seconds"],
-        ["s0", "100", Num(0.2, "share"), Num(100.0, "whole"), Num(1.0, "milliseconds"), Num(0.5, "usd"),
+        ["s0", "100", Num(0.2, "share"), Num(100.0, "whole"), Num(1.0, "milliseconds"), Num(0.05, "usd"),
          "tokens, money"],
     ]  # fmt: skip
     assert "of a batch" in about
