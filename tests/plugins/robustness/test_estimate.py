@@ -17,7 +17,6 @@ from ragauge.plugins.robustness.estimate import (
     COUNTERFACTUAL,
     INTEGRATION,
     NOISE,
-    REJECTION,
     Abilities,
     abilities,
     unpaired_difference,
@@ -47,42 +46,6 @@ def shares(of: Abilities, ability: str, measure: str, system: str = "a") -> dict
     return dict(zip(curve[by], curve["value"], strict=True))
 
 
-def test_right_answers_by_noise_rate_and_what_is_lost_paired_by_topic() -> None:
-    of = found(rows(0.0, [5, 5, 5, 4]), rows(0.8, [5, 1, None, 5]), rows(1.0, [1, 1, 2, 5]))
-    # A missing verdict is not right, and stays among the topics.
-    assert shares(of, NOISE, "right") == {"0": 0.75, "0.8": 0.5, "1": 0.25}
-    lost = of.changes[(of.changes["ability"] == NOISE) & (of.changes["of"] == "0.8")].iloc[0]
-    expected = paired_share_interval(np.array([0.0, -1, -1, 1]))
-    assert (lost["difference"], lost["lo"], lost["hi"]) == (expected.value, expected.lo, expected.hi)
-    assert lost["p"] == 1.0  # two lost, one won
-    assert lost["n"] == 4
-    values = of.metrics("a")
-    assert values["robustness_noise_drop"] == 0.25
-    assert values["robustness_noise_drop_lo"] == -expected.hi
-    missing = of.curve("a", NOISE, "right").set_index("condition")["missing"]
-    assert missing.to_dict() == {"0": 0, "0.8": 1, "1": 0}
-
-
-def test_rejection_is_the_share_of_class_1_with_distractors_alone() -> None:
-    of = found(rows(0.0, [5, 1, 5, 4]), rows(1.0, [1, 1, 2, 4]))
-    assert shares(of, REJECTION, "lack") == {"0": 0.25, "1": 0.5}
-    assert shares(of, REJECTION, "hallucination") == {"0": 0.25, "1": 0.5}
-    e = bounded_mean(np.array([1, 1, 0, 0]))
-    assert of.metrics("a")["robustness_rejection"] == 0.5
-    assert of.metrics("a")["robustness_rejection_lo"] == e.lo
-    assert of.lacking[NOISE].startswith("it takes retriever.condition=0 and noise rates")
-
-
-def test_integration_is_right_answers_without_noise_by_the_number_of_documents() -> None:
-    documents = {"slice:evidence_documents": ["1", "1", "2", "3", "not known"]}
-    of = found(rows(0.0, [5, 5, 5, 4, 5], **documents), rows(0.8, [4] * 5, **documents))
-    assert shares(of, INTEGRATION, "right") == {"1": 1.0, "2": 1.0, "3": 0.0, "several": 0.5}
-    assert of.metrics("a")["robustness_integration"] == 0.5
-    change = of.changes[(of.changes["ability"] == INTEGRATION) & (of.changes["of"] == "several")].iloc[0]
-    assert (change["against"], change["difference"]) == ("1", -0.5)
-    assert math.isnan(change["p"])
-
-
 def test_newcombes_published_interval() -> None:
     """Newcombe 1998, table II, 56/70 and 48/80 by method 10: 0.0524 to 0.3339."""
     a = Estimate(56 / 70, *_wilson(56, 70), 70)
@@ -99,31 +62,6 @@ def _wilson(hits: int, n: int) -> tuple[float, float]:
     return middle - reach, middle + reach
 
 
-def test_changed_facts_are_counted_over_the_topics_that_have_one() -> None:
-    def told(detected: list[float], corrected: list[float], fooled: list[float]) -> dict[str, Any]:
-        nan = float("nan")  # the last topic has no changed fact
-        return {"detected": [*detected, nan], "corrected": [*corrected, nan], "fooled": [*fooled, nan]}
-
-    of = found(
-        rows(0.0, [5, 5, 5, 5, 5], **told([0, 0, 0, 0], [1, 1, 1, 0], [0, 0, 0, 0])),
-        rows("changed", [4, 4, 5, 1, 5], **told([1, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0])),
-    )
-    assert shares(of, COUNTERFACTUAL, "detected") == {"0": 0.0, "changed": 0.5}
-    assert shares(of, COUNTERFACTUAL, "corrected") == {"0": 0.75, "changed": 0.25}
-    assert shares(of, COUNTERFACTUAL, "fooled") == {"0": 0.0, "changed": 0.25}
-    assert shares(of, COUNTERFACTUAL, "corrected_of_detected") == {"changed": 0.5}
-    assert set(of.curve("a", COUNTERFACTUAL, "fooled")["n"]) == {4}
-    change = of.changes[(of.changes["measure"] == "detected")].iloc[0]
-    assert (change["of"], change["against"], change["difference"]) == ("changed", "0", 0.5)
-    assert of.metrics("a")["robustness_fooled"] == 0.25
-    assert "robustness_contradicted_fooled" not in of.metrics("a")
-    # A value that could not be told is missing, and counted as such.
-    failed = rows("changed", [4, 4, 5, 1, 5], **told([1, 0, float("nan"), 0], [1, 0, 0, 0], [0, 1, 0, 0]))
-    of = found(rows(0.0, [5] * 5, **told([0] * 4, [1] * 4, [0] * 4)), failed)
-    detected = of.curve("a", COUNTERFACTUAL, "detected").set_index("condition")
-    assert (detected.loc["changed", "value"], detected.loc["changed", "missing"]) == (pytest.approx(1 / 3), 1)
-
-
 def test_topics_without_evidence_and_unanswerable_ones_do_not_count() -> None:
     part = rows(0.0, [5, 4, 1, 5], unanswerable=[False, False, True, False])
     part["ir_score"] = [1.0, 1.0, float("nan"), float("nan")]
@@ -132,12 +70,6 @@ def test_topics_without_evidence_and_unanswerable_ones_do_not_count() -> None:
     part["slice:evidence_documents"] = ["1", "1", "not known", "2"]  # relevant documents without texts
     of = found(part, part.assign(condition=0.8))
     assert of.curve("a", NOISE, "right")["n"].tolist() == [3, 3]
-
-
-def test_systems_stand_beside_each_other() -> None:
-    of = found(*(rows(c, [5, label], s) for s, label in (("a", 5), ("b", 4)) for c in (0.0, 0.8)))
-    assert of.systems == ["a", "b"]
-    assert shares(of, NOISE, "right", "b") == {"0": 0.5, "0.8": 0.5}
 
 
 def test_what_cannot_be_measured_says_why() -> None:
