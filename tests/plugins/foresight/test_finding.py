@@ -104,6 +104,7 @@ def test_the_figure_has_the_best_at_the_top_and_a_line_at_chance_and_at_the_ir_s
     axes = figure.axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["EM", "RECALL", "IR_SCORE", "LENGTH"]
     assert axes.get_yticks().tolist() == [3, 2, 1, 0]
+    assert axes.get_ylim() == pytest.approx((-0.6, 3.6))
     before, after = (container.lines[0] for container in axes.containers)  # type: ignore[attr-defined]
     assert before.get_xdata().tolist() == [0.8, 0.7, 0.6]
     assert before.get_ydata().tolist() == [2, 1, 0]

@@ -16,13 +16,13 @@ import pytest
 from test_pipeline import FakeChat
 
 from chat_server import ChatServer
+from patched import instead_of
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.errors import ConfigError, GateError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Reply, Role, Tools
 from ragauge.experiment.needs import added_up, needs
-from ragauge.experiment.stages.order import question_stages
 from ragauge.findings.cost import costs_of_parts
 from ragauge.llms.ledger import open_ledger
 from ragauge.plugins.latency import finding as room
@@ -30,9 +30,8 @@ from ragauge.plugins.latency import measured as module
 from ragauge.plugins.latency.measured import latency, needs_of_latency
 from ragauge.retrieval.retrievers import Sim
 from ragauge.retrieval.searching import queries_frame
-from small_pipeline import SmallPipelines
+from small_pipeline import TOPICS, SmallPipelines
 
-SLOW = 4.0  # seconds: far above what anything else here takes
 PRICE = {"prompt": 1.0, "completion": 2.0}
 
 
@@ -47,12 +46,13 @@ class SlowRewriter:
 
     union: Literal["rrf", "first_seen"] = "rrf"
     rrf_constant: float = 60.0
-    seconds: float = runtime(0.0)
+    clock: Any = runtime(None)
 
     def rewrite(
         self, topics: pd.DataFrame, run: pd.DataFrame | None, chunks: pd.DataFrame | None, tools: Tools
     ) -> pd.DataFrame:
-        time.sleep(self.seconds)
+        if self.clock:
+            self.clock.pass_by(REWRITING, topics["qid"])
         assert tools.chat is not None
         tools.chat.ask([f"rewrite {query}" for query in topics["query"]], tools.store, "queries")
         rows = [
@@ -86,19 +86,64 @@ class SlowSim(Sim):
         return super().transformer(chunks, folder, tools)
 
 
-def test_a_slow_rewriter_shows_in_its_stage_and_end_to_end(small: SmallPipelines) -> None:
-    asked: list[str] = []
-    job = small(llm=FakeChat(asked=asked), judge=LexicalJudge(), rewriter=SlowRewriter(seconds=SLOW))
-    names = [stage.name for stage in question_stages(job.stages)]
-    assert names == ["queries", "rewritten", "context", "contexts", "answers"]
-    found = latency(job, 1, seed=0)
-    assert found["latency_topics"] == 1
-    assert found["latency_failed"] == 0
-    assert found["latency_queries_p50"] >= SLOW
-    assert SLOW <= found["latency_total_p50"] <= found["latency_total_p95"]
-    others = [found[f"latency_{name}_p95"] for name in names if name != "queries"]
-    assert sum(others) < SLOW
-    assert found["latency_total_p50"] == pytest.approx(sum(found[f"latency_{name}_p50"] for name in names), abs=1e-9)
+# Seconds that a rewriter and a model take for each topic; q4 has no answer, and q5 is the question of q1.
+REWRITING = {"q1": 1.0, "q2": 2.0, "q3": 4.0, "q4": 8.0, "q5": 16.0, "q6": 32.0}
+ANSWERING = {"q1": 0.5, "q2": 0.25, "q3": 64.0, "q4": 1.0, "q5": 1.0, "q6": 128.0}
+
+
+@dataclass
+class Clock:
+    """A clock that stands still but for what components take."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_by(self, took: dict[str, float], qids: Sequence[str]) -> None:
+        self.now += sum(took[qid] for qid in qids)
+
+
+@dataclass(frozen=True)
+class TimedChat(FakeChat):
+    clock: Any = runtime(None)
+
+    def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        self.clock.pass_by(ANSWERING, contexts["qid"])
+        return super().answer(topics, contexts, tools)
+
+
+@pytest.mark.parametrize(("seed", "failed"), [(0, 1), (1, 0)])
+def test_percentiles_are_those_of_topics_sent_one_by_one(
+    seed: int, failed: int, small: SmallPipelines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", instead_of(time, perf_counter=clock))
+    queries = ["first", "second", "third", "fourth", "first", "sixth"]
+    topics = tuple({**TOPICS[i % 3], "qid": f"q{i + 1}", "query": query} for i, query in enumerate(queries))
+    parts = {"judge": LexicalJudge(), "rewriter": SlowRewriter(clock=clock), "topics": topics}
+    llm = TimedChat(asked=[], failing=("q4",), clock=clock)
+    job = small(llm=llm, **parts)
+    assert len(job.answers) == 6
+    found = latency(job, 3, seed)
+    # Four of the five questions are sent; the first loads what is used.
+    sent = pd.Series(["q1", "q2", "q3", "q4", "q6"]).sample(4, random_state=seed).tolist()
+    measured = [qid for qid in sent[1:] if qid != "q4"]
+    assert (found["latency_topics"], found["latency_failed"]) == (3 - failed, failed) == (len(measured), failed)
+    times = {"queries": REWRITING, "answers": ANSWERING}
+    for name in ("queries", "rewritten", "context", "contexts", "answers", "total"):
+        of = [sum(took[qid] for stage, took in times.items() if name in (stage, "total")) for qid in measured]
+        ends = [found[f"latency_{name}_{end}"] for end in ("p50", "p95")]
+        assert ends == pytest.approx([np.quantile(of, 0.5), np.quantile(of, 0.95)])
+    # Each topic is rewritten and answered once, at half a dollar where there is a reply; tokens are told of answers.
+    answered = 4 - ("q4" in sent)
+    assert found["latency_llm_calls"] == answered
+    assert found["latency_cost_usd"] == pytest.approx(0.5 * (4 + answered))
+    assert job.seconds["latency"] == sum(REWRITING[qid] + ANSWERING[qid] for qid in sent)
+    # What failed is measured again, everything else is kept.
+    again = small(llm=llm, **parts)
+    repeated = latency(again, 3, seed)
+    assert ("latency" in again.made, repeated["latency_llm_calls"]) == (bool(failed), answered * failed)
 
 
 def test_the_second_measurement_sends_nothing_and_costs_nothing(small: SmallPipelines) -> None:
@@ -188,21 +233,6 @@ def test_the_index_is_loaded_once_and_the_retriever_stays_as_it_was(small: Small
     assert "transformer" not in vars(job.components.retriever)
 
 
-def test_a_topic_without_an_answer_is_not_counted_and_measured_again(small: SmallPipelines) -> None:
-    asked: list[str] = []
-    failing = FakeChat(asked=asked, failing=("q1",))
-    found = latency(small(llm=failing, judge=LexicalJudge()), 3, seed=0)
-    # Of three topics one loads; which one is up to the seed.
-    assert found["latency_topics"] + found["latency_failed"] == 2
-    failures = sum(p.startswith("q1") for p in asked) - 1  # beside the job's own
-    seeds = [s for s in range(9) if latency(small(llm=failing, judge=LexicalJudge()), 3, s)["latency_failed"]]
-    assert failures >= 0
-    assert seeds
-    again = small(llm=failing, judge=LexicalJudge())
-    latency(again, 3, seeds[0])
-    assert "latency" in again.made
-
-
 def test_without_an_llm_retrieval_is_measured(small: SmallPipelines) -> None:
     found = latency(small(llm=NoLLM(), judge=LexicalJudge()), 2, seed=0)
     assert found["latency_topics"] == 2
@@ -211,8 +241,6 @@ def test_without_an_llm_retrieval_is_measured(small: SmallPipelines) -> None:
 
 
 def test_one_topic_cannot_be_measured(small: SmallPipelines, caplog: pytest.LogCaptureFixture) -> None:
-    from small_pipeline import TOPICS
-
     assert latency(small(topics=TOPICS[:1]), 5, seed=0) == {}
     assert "two topics" in caplog.text
 
