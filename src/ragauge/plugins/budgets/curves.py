@@ -286,7 +286,9 @@ def compare_curves(
             values = by_cluster(np.nan_to_num(differences), of)
             sums = all_flipped(values, seed) if drawn is None else (drawn[a][shared] - drawn[b][shared])
             of_units = by_cluster(w[:, None] * known, of)
-            found = _over_budgets(values, of_units, np.asarray(sums), len(topics) / len(values), level, seed)
+            there = of_units.any(axis=1)
+            per = known.any(axis=1).sum() / max(there.sum(), 1)
+            found = _over_budgets(values[there], of_units[there], np.asarray(sums), per, level, seed)
             parts.append(found.assign(a=a, b=b, n_tokens=shared, n=known.sum(axis=0)))
     some = [part for part in parts if len(part)]
     return pd.concat(some or parts, ignore_index=True)[columns]
