@@ -4,71 +4,123 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from processes import run
-from ragauge.contract.errors import DataError
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.plugins.export.command import main
-from ragauge.plugins.export.samples import samples
+from ragauge.plugins.export.samples import write_samples
 
 DIGEST = "1" * 64
 
+# A job at N = 5 of a sweep that has contexts of 9 tokens, too; the rows of each table stand in an order of their own.
+TOPICS = [
+    {"qid": "q10", "query": "Who?", "answer": "Anna", "answers": ["Anna", "Ann", "A."], "unanswerable": False,
+     "kind": "fact", "turn": 1.0, "history": []},
+    {"qid": "q2", "query": "Wännn?", "answer": None, "answers": None, "unanswerable": True, "kind": None,
+     "turn": 2.0, "history": ["Who?", "Anna"]},
+    {"qid": "q3", "query": "Why?", "answer": "so", "answers": [], "unanswerable": False, "kind": "list",
+     "turn": None, "history": []},
+    {"qid": "q4", "query": "Left out?", "answer": "x", "answers": [], "unanswerable": False, "kind": "fact",
+     "turn": None, "history": []},
+    {"qid": "q5", "query": "Nothing?", "answer": None, "answers": [], "unanswerable": False, "kind": "fact",
+     "turn": None, "history": []},
+]  # fmt: skip
+EVIDENCE = [("q3", 1, "late"), ("q10", 0, "Anna did."), ("q3", 0, "early"), ("q3", 2, None), ("q2", 0, None)]
+LAYOUTS = [  # a layout's text is its chunks with one space between; `starts` says where each begins
+    ("q2", "When it was.", ["d7"], [0]),
+    ("q10", "Anna did. Bob too. And Cy.", ["d1", "d2", "d3"], [0, 10, 19]),
+    ("q3", "So it is.", ["d4"], [0]),
+    ("q4", "left", ["d5"], [0]),
+    ("q5", "", [], []),
+]
+PREFIXES = [  # n_tokens, and of the context at this budget: its characters and its chunks
+    ("q5", 5, 0, 0), ("q10", 9, 26, 3), ("q10", 5, 13, 2), ("q2", 5, 12, 1), ("q3", 9, 9, 1), ("q3", 5, 5, 1),
+    ("q4", 5, 4, 1), ("q2", 9, 12, 1), ("q4", 9, 4, 1), ("q5", 9, 0, 0),
+]  # fmt: skip
+OUTCOMES = [
+    ("q5", "none", "ok", None, None),
+    ("q4", None, "not sampled", None, None),
+    ("q3", None, "failed", "HTTP 500", None),
+    ("q2", "I do not know.", "ok", "an old error", 1),
+    ("q10", "Anna", "ok", None, 5),
+]
+SAMPLES = [
+    {"qid": "q10", "user_input": "Who?", "retrieved_contexts": ["Anna did.", "Bob"], "docnos": ["d1", "d2"],
+     "response": "Anna", "reference": "Anna", "references": ["Ann", "A."], "reference_contexts": ["Anna did."],
+     "label": 5, "kind": "fact", "turn": 1.0},
+    {"qid": "q2", "user_input": "Wännn?", "history": ["Who?", "Anna"], "retrieved_contexts": ["When it was."],
+     "docnos": ["d7"], "response": "I do not know.", "unanswerable": True, "reference_contexts": [], "label": 1,
+     "turn": 2.0},
+    {"qid": "q3", "user_input": "Why?", "retrieved_contexts": ["So it"], "docnos": ["d4"], "response": None,
+     "error": "HTTP 500", "reference": "so", "reference_contexts": ["early", "late"], "kind": "list"},
+    {"qid": "q5", "user_input": "Nothing?", "retrieved_contexts": [], "docnos": [], "response": "none",
+     "reference_contexts": [], "kind": "fact"},
+]  # fmt: skip
 
-def test_the_command_says_what_it_wrote(two_by_two: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    job = next(folder for folder in sorted(two_by_two.glob("multirun/*/*/0")))
-    out = tmp_path / "out" / "samples.jsonl"
-    assert main([str(job), "--out", str(out)]) == 0
-    assert f"{out}: 12 samples; experiment=recorded recorded.path={out} reads them" in capsys.readouterr().out
-    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    assert rows == list(samples(job))
 
-
-def test_a_turn_is_exported_with_the_turns_before_it(tmp_path: Path) -> None:
-    def frame(stage: str, name: str, **columns: list[object]) -> None:
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    def frame(stage: str, name: str, rows: list[Any], *columns: str) -> None:
         (tmp_path / stage / DIGEST).mkdir(parents=True, exist_ok=True)
-        pd.DataFrame(columns).to_parquet(tmp_path / stage / DIGEST / f"{name}.parquet")
+        pd.DataFrame(rows, columns=columns or None).to_parquet(tmp_path / stage / DIGEST / f"{name}.parquet")
 
-    qids = ["c-1", "c-2"]
-    frame("dataset", "topics", qid=qids, query=["Who?", "When?"], answer=["Anna", None],
-          history=[[], ["Who?", "Anna"]], conversation=["c", "c"], turn=[1.0, 2.0])  # fmt: skip
-    frame("dataset", "evidence", qid=["c-1"], part=[0], docno=["d"], text=["Anna did."])
-    frame("context", "layouts", qid=qids, layout=[0, 0], text=["Anna did."] * 2, docnos=[["d"]] * 2, starts=[[0]] * 2)
-    frame("context", "prefixes", qid=qids, layout=[0, 0], n_tokens=[5, 5], end=[9, 9], n_chunks=[1, 1], n_used=[2, 2])
-    pd.DataFrame({"qid": qids, "answer": ["Anna", "In May."], "answer_status": "ok", "answer_error": None,
-                  "label": [5, None]}).to_parquet(tmp_path / "outcomes.parquet")  # fmt: skip
+    frame("dataset", "topics", TOPICS)
+    frame("dataset", "evidence", [(qid, part, "d", text) for qid, part, text in EVIDENCE],
+          "qid", "part", "docno", "text")  # fmt: skip
+    frame("context", "layouts", [(qid, 0, *of) for qid, *of in LAYOUTS], "qid", "layout", "text", "docnos", "starts")
+    frame("context", "prefixes", [(qid, n, 0, end, n, chunks) for qid, n, end, chunks in PREFIXES],
+          "qid", "n_tokens", "layout", "end", "n_used", "n_chunks")  # fmt: skip
+    # A topic without hits is unranked, too; only of q2 nothing is known.
+    frame("run", "unranked", [("q5", "no hits"), ("q2", "no context")], "qid", "why")
+    pd.DataFrame(OUTCOMES, columns=["qid", "answer", "answer_status", "answer_error", "label"]).to_parquet(
+        tmp_path / "outcomes.parquet"
+    )
+    write_record(tmp_path)
+    return tmp_path
+
+
+def write_record(folder: Path, **changes: object) -> None:
     entries = {"dataset": DIGEST, "context": DIGEST}
-    record = {"name": "a job", "store": str(tmp_path), "entries": entries, "n_tokens": 5}
-    (tmp_path / "job.json").write_text(json.dumps(record))
-    first, second = samples(tmp_path)
-    assert "history" not in first
-    assert (second["user_input"], second["history"], second["turn"]) == ("When?", ["Who?", "Anna"], 2)
-    assert (second["retrieved_contexts"], second["docnos"]) == (["Anna did."], ["d"])
+    record = {"name": "a job", "store": str(folder), "entries": entries, "n_tokens": 5, **changes}
+    (folder / "job.json").write_text(json.dumps(record), encoding="utf-8")
+
+
+def test_the_samples_of_a_job(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = job / "out" / "a.jsonl"
+    assert main([str(job), "--out", str(out)]) == 0
+    assert capsys.readouterr().out == f"{out}: 4 samples; experiment=recorded recorded.path={out} reads them\n"
+    text = out.read_text(encoding="utf-8")
+    assert [json.loads(line) for line in text.splitlines()] == SAMPLES
+    assert "Wännn?" in text
     # Contexts that are not known are null, and no empty list: that would be a retrieval of nothing.
-    frame("run", "unranked", qid=["c-2"], why=["no context"])
-    (tmp_path / "job.json").write_text(json.dumps({**record, "entries": {**entries, "run": DIGEST}}))
-    first, second = samples(tmp_path)
-    assert first["docnos"] == ["d"]
-    assert (second["retrieved_contexts"], second["docnos"]) == (None, None)
+    write_record(job, entries={"dataset": DIGEST, "context": DIGEST, "run": DIGEST})
+    assert write_samples(job) == (job / "samples.jsonl", 4)
+    unknown = {**SAMPLES[1], "retrieved_contexts": None, "docnos": None}
+    lines = (job / "samples.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [SAMPLES[0], unknown, *SAMPLES[2:]]
+    write_samples(job)
+    (job / "samples.jsonl").write_text("of a person", encoding="utf-8")
+    with pytest.raises(ConfigError, match="ragauge did not write it"):
+        write_samples(job)
+    assert main([str(job), "--force"]) == 0
+    write_record(job, entries={"dataset": DIGEST, "context": DIGEST, "run": "2" * 64})  # of a run that ranked all
+    write_samples(job, out)
+    assert [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()] == SAMPLES
 
 
-def test_what_cannot_be_exported_is_said(tmp_path: Path) -> None:
-    done = run(tmp_path, "export", ".")
-    assert done.returncode == 2
-    assert "is no folder of a finished job: it holds no job.json" in done.stderr
-    (tmp_path / "outcomes.parquet").touch()
-    outcomes = pd.DataFrame({"qid": ["q1"]})
-    outcomes.to_parquet(tmp_path / "outcomes.parquet")
-    record = {
-        "name": "a job",
-        "store": str(tmp_path / "gone"),
-        "entries": {"dataset": "0" * 64},
-        "n_tokens": 5,
-    }
-    (tmp_path / "job.json").write_text(json.dumps(record))
+def test_what_cannot_be_exported_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path)]) == 2
+    assert "is no folder of a finished job: it holds no job.json" in capsys.readouterr().err
+    pd.DataFrame({"qid": ["q1"]}).to_parquet(tmp_path / "outcomes.parquet")
+    write_record(tmp_path, store=str(tmp_path / "gone"))
     with pytest.raises(DataError, match=r"a job: the store .* no longer holds its topics: run the job again"):
-        list(samples(tmp_path))
-    (tmp_path / "job.json").write_text(json.dumps({"name": "a job"}))
+        write_samples(tmp_path)
+    (tmp_path / "job.json").write_text(json.dumps({"name": "a job", "entries": {}}), encoding="utf-8")
+    with pytest.raises(DataError, match="store"):
+        write_samples(tmp_path)
+    (tmp_path / "job.json").write_text(json.dumps({"name": "a job"}), encoding="utf-8")
     with pytest.raises(DataError, match="its job retrieved nothing"):
-        list(samples(tmp_path))
+        write_samples(tmp_path)

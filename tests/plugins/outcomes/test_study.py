@@ -3,17 +3,15 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from processes import run
-from ragauge.estimate import Zone, Zones, fit_thresholds, fit_zones
+from ragauge.estimate import fit_thresholds, fit_zones
 from ragauge.estimate.prediction import foresee
 from ragauge.findings.study import JUDGE_SHARES
 from ragauge.plugins import outcomes
 from ragauge.plugins.outcomes.dataset import StudyOutcomes
-from ragauge.plugins.outcomes.finding import zones_line
 from ragauge.track import Reader
 
 CONF = Path(outcomes.__file__).parent / "conf"
@@ -137,11 +135,3 @@ def test_what_cannot_be_is_told_in_a_line(tmp_path: Path, arguments: list[str], 
 def test_a_dry_run_asks_for_nothing(tmp_path: Path) -> None:
     ended = run(tmp_path, "experiment=study", "dry_run=true")
     assert (ended.returncode, "no LLM calls" in ended.stdout) == (0, True)
-
-
-def test_the_line_of_the_zones_says_what_holds_in_each_or_that_there_is_none() -> None:
-    zones = Zones(Zone("above", 5, 0.75, 10, 40, 0.1), Zone("below", 1, np.nan, 0, 40, np.nan, "too few topics"),
-                  alpha=0.2, confidence=0.9, n_topics=40)  # fmt: skip
-    assert zones_line(zones) == (
-        "zones (90% confidence): above 0.75 (25.0% of the answers) at most 20% not right; none for lack"
-    )
