@@ -28,7 +28,10 @@ TOPICS = [
     {"qid": "q5", "query": "Nothing?", "answer": None, "answers": [], "unanswerable": False, "kind": "fact",
      "turn": None, "history": []},
 ]  # fmt: skip
-EVIDENCE = [("q3", 1, "late"), ("q10", 0, "Anna did."), ("q3", 0, "early"), ("q3", 2, None), ("q2", 0, None)]
+EVIDENCE = [  # qid, part, docno, text: some name no document, and some no text
+    ("q3", 1, None, "late"), ("q10", 0, "d1", "Anna did."), ("q3", 0, "d4", "early"), ("q3", 2, "d4", None),
+    ("q2", 0, "d7", None),
+]  # fmt: skip
 LAYOUTS = [  # a layout's text is its chunks with one space between; `starts` says where each begins
     ("q2", "When it was.", ["d7"], [0]),
     ("q10", "Anna did. Bob too. And Cy.", ["d1", "d2", "d3"], [0, 10, 19]),
@@ -68,8 +71,7 @@ def job(tmp_path: Path) -> Path:
         pd.DataFrame(rows, columns=columns or None).to_parquet(tmp_path / stage / DIGEST / f"{name}.parquet")
 
     frame("dataset", "topics", TOPICS)
-    frame("dataset", "evidence", [(qid, part, "d", text) for qid, part, text in EVIDENCE],
-          "qid", "part", "docno", "text")  # fmt: skip
+    frame("dataset", "evidence", EVIDENCE, "qid", "part", "docno", "text")
     frame("context", "layouts", [(qid, 0, *of) for qid, *of in LAYOUTS], "qid", "layout", "text", "docnos", "starts")
     frame("context", "prefixes", [(qid, n, 0, end, n, chunks) for qid, n, end, chunks in PREFIXES],
           "qid", "n_tokens", "layout", "end", "n_used", "n_chunks")  # fmt: skip
@@ -107,8 +109,11 @@ def test_the_samples_of_a_job(job: Path, capsys: pytest.CaptureFixture[str]) -> 
         write_samples(job)
     assert main([str(job), "--force"]) == 0
     write_record(job, entries={"dataset": DIGEST, "context": DIGEST, "run": "2" * 64})  # of a run that ranked all
+    plain = pd.read_parquet(job / "dataset" / DIGEST / "topics.parquet").drop(columns="unanswerable")
+    plain.to_parquet(job / "dataset" / DIGEST / "topics.parquet")
     write_samples(job, out)
-    assert [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()] == SAMPLES
+    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    assert rows == [{key: row[key] for key in row if key != "unanswerable"} for row in SAMPLES]
 
 
 def test_what_cannot_be_exported_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

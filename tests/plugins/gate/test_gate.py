@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import mlflow
 import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
@@ -125,56 +123,6 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Jobs:
 # --- rules without a baseline -------------------------------------------------------------------------------
 
 
-def test_bounds_decide_the_exit_code_and_investigate_does_not(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
-    assert jobs.gate("good", "ir_score=0.9", "f1={max: 1}") == 0
-    assert jobs.gate("bad", "ir_score=0.99") == 3
-    assert "is below 0.99" in capsys.readouterr().out
-    assert jobs.gate("bad", "ir_score={max: 0.01}") == 3
-    assert jobs.gate("bad", "ir_score={min: 0.99, action: investigate}", "f1=0") == 0
-    assert "missed (investigate)" in capsys.readouterr().out
-
-
-def test_a_metric_that_a_run_has_no_value_of_is_invalid_and_no_pass(
-    jobs: Jobs, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert jobs.gate("unjudged", "correct_share=0.1") == 2
-    assert "correct_share: no answer has a verdict" in capsys.readouterr().out
-    assert jobs.gate("unjudged", "predicted_correct_share=0.1") == 2
-    assert "this job has no value" in capsys.readouterr().out
-    # What fails goes before what is not decided.
-    assert jobs.gate("unjudged", "correct_share=0.1", "ir_score={max: 0}") == 3
-
-
-@pytest.mark.parametrize(
-    ("rules", "message"),
-    [
-        (["ir_scor=0.5"], "ir_scor: no such metric. Did you mean ir_score?"),
-        (["rouge_l=0.5"], "rouge_l: no such metric"),
-        (["slice/side/north/ir_score=0.5"], "no such slice; there are"),
-        (["ir_score={min: 0, slice: {side: north}}"], "no such slice (side: north); there are"),
-        (["ir_score={min: 0, slice: sides}"], "no such slice (sides); there are side"),
-        (["ir_score={tolerance: 0.1}"], "a tolerance is of a baseline: give --baseline="),
-        (["ir_score=0.1", "--baseline", "abc"], "no rule has a tolerance"),
-        (["n_chunks={tolerance: 1}", "--baseline", "abc"], "n_chunks has no value for every topic"),
-        (["ir_score={tolerance: 2}", "--baseline", "abc"], "numbers from 0 to below 1 (0.02 is two points)"),
-        (["ir_score=0.5", "--system", "bm25"], "they choose jobs of a sweep, and this is one job"),
-        (["ir_score=0.5", "--pooled"], "this is one job"),
-        ([], "was made without a gate"),
-        (["--strict"], "they are of rules given here"),
-        (["ir_score"], "'ir_score': allowed are rules such as ir_score=0.6"),
-        (["ir_score=0.5", "--json", "-", "--github"], "--json and --github: one format"),
-        (["--preset", "guideline"], "preset=guideline: faithfulness: no such metric"),
-    ],
-)
-def test_what_cannot_be_asked_is_one_line_and_exit_code_2(
-    jobs: Jobs, capsys: pytest.CaptureFixture[str], rules: list[str], message: str
-) -> None:
-    assert jobs.gate("good", *rules) == 2
-    told = capsys.readouterr().err.strip()
-    assert message in told
-    assert told.count("\n") == 0
-
-
 def test_without_rules_a_run_is_held_to_those_of_its_config(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     (check,) = jobs.checks(capsys, "same")
     assert (check["metric"], check["bound"], check["verdict"]) == ("ir_score", 0.5, "pass")
@@ -199,22 +147,6 @@ def test_a_gate_file_is_read_and_its_names_are_checked(
 
 
 # --- against a baseline -------------------------------------------------------------------------------------
-
-
-def test_a_drop_beyond_the_tolerance_regresses_and_the_numbers_are_those_of_the_tables(
-    jobs: Jobs, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = jobs.checks(capsys, "bad", "ir_score={tolerance: 0.02}", "--baseline", jobs.ids["good"])
-    (check,) = found
-    reader = Reader(jobs.uri)
-    tables = {n: reader.table(jobs.ids[n], "per_question.json").set_index("qid") for n in ("good", "bad")}
-    difference = tables["bad"]["ir_score"] - tables["good"]["ir_score"]
-    assert difference.mean() < -0.1
-    assert check["difference"] == pytest.approx(difference.mean())
-    assert (check["verdict"], check["n"]) == ("regressed", TOPICS)
-    assert jobs.gate("bad", "ir_score={tolerance: 0.02}", "--baseline", jobs.ids["good"][:8]) == 3
-    told = "ir_score={tolerance: 0.02, action: investigate}"
-    assert jobs.gate("bad", told, "--baseline", jobs.ids["good"]) == 0
 
 
 def test_a_job_judges_its_sample_in_looks_and_stops_once_its_gate_is_decided(
@@ -246,105 +178,12 @@ def test_a_job_judges_its_sample_in_looks_and_stops_once_its_gate_is_decided(
     assert sorted(asked[20:]) == sorted(set(asked))
 
 
-def test_equal_runs_pass_and_what_is_inconclusive_fails_where_it_is_strict(
-    jobs: Jobs, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rules = [
-        "ir_score={tolerance: 0.1}",
-        "correct_share={tolerance: 0.1}",
-        "hallucination_share={tolerance: 0.1}",
-    ]
-    assert jobs.gate("same", *rules, "--baseline", jobs.ids["good"], "--strict") == 0
-    tight = "correct_share={tolerance: 0.001}"
-    assert jobs.gate("same", tight, "--baseline", jobs.ids["good"]) == 0
-    assert "more topics would decide it" in capsys.readouterr().out
-    assert jobs.gate("same", tight, "--baseline", jobs.ids["good"], "--strict") == 3
-
-
-def test_a_baseline_that_does_not_compare_is_invalid_with_its_reason(
-    jobs: Jobs, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name, rule, reason in (
-        ("fewer", "ir_score={tolerance: 0.1}", "has another dataset (digest"),
-        ("words", "ir_score={tolerance: 0.1}", "was measured by another measure"),
-        ("unjudged", "correct_share={tolerance: 0.1}", "was measured by another judge"),
-        (
-            "unjudged",
-            "em={tolerance: 0.1}",
-            "with a value in both runs; a comparison takes 2 (the baseline lack",
-        ),
-        ("good", "rejection_share={tolerance: 0.1}", "0 topic(s) with a value in both runs"),
-    ):
-        (check,) = jobs.checks(capsys, "same", rule, "--baseline", jobs.ids[name])
-        assert (check["verdict"], check["fails"]) == ("invalid", False)
-        assert reason in check["said"], check["said"]
-        assert jobs.gate("same", rule, "--baseline", jobs.ids[name]) == 2
-    for source, reason in (
-        (jobs.ids["same"], "is the run itself"),
-        ("0" * 32, "holds no run"),
-        ("nothere", "is neither a folder nor an MLflow run id"),
-    ):
-        (check,) = jobs.checks(capsys, "same", "ir_score={tolerance: 0.1}", "--baseline", source)
-        assert check["verdict"] == "invalid"
-        assert reason in check["said"]
-
-
 def test_a_copied_folder_of_the_run_is_the_run_itself(
     jobs: Jobs, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     copied = shutil.copytree(jobs.folder / "outputs" / "1", tmp_path / "copied")
     (check,) = jobs.checks(capsys, "same", "ir_score={tolerance: 0.1}", "--baseline", str(copied))
     assert "is the run itself" in check["said"]
-
-
-def altered(jobs: Jobs, name: str, change: Any) -> str:
-    """The id of a copy of a run whose table of questions is changed."""
-    run = Reader(jobs.uri).run(jobs.ids[name])
-    table = change(Reader(jobs.uri).table(run.run_id, "per_question.json"))
-    tags = {key: value for key, value in run.tags.items() if not key.startswith("mlflow.")}
-    with Tracker(jobs.uri, run.experiment).run(run.name, {}, tags) as copy:
-        copy.metrics(run.metrics)
-        copy.table(table, "per_question.json")
-    return copy.run_id
-
-
-def test_missing_and_foreign_values_make_a_comparison_invalid(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
-    def half(column: str, value: object) -> Any:
-        return lambda t: t.assign(**{column: t[column].astype(object).where(t.index % 2 == 0, value)})
-
-    for change, rule, reason in (
-        (half("ir_score", None), "ir_score", "50.0% of the topics have no value"),
-        (half("label", None), "correct_share", "50.0% of the topics have no value"),
-        (lambda t: t[::2], "f1", "50.0% of the topics have no value"),
-        (half("ir_score", "much"), "ir_score", "cannot be read"),
-        (half("f1", "much"), "f1", "cannot be read"),
-        (half("ir_score", 7.0), "ir_score", "is not a number in [0, 1]"),
-        (half("qid", "q00"), "ir_score", "is not the same topic"),
-        (lambda t: pd.concat([t, t[:1]]), "ir_score", "occurs twice"),
-        (lambda t: t.drop(columns="label"), "ir_score", "has no column label"),
-        (lambda t: t.assign(query="Who?"), "ir_score", "is not the same topic"),
-    ):
-        base = altered(jobs, "good", change)
-        (check,) = jobs.checks(capsys, "same", f"{rule}={{tolerance: 0.1}}", "--baseline", base)
-        assert check["verdict"] == "invalid", rule
-        assert reason in check["said"], check["said"]
-
-
-def test_the_newest_run_with_a_tag_is_the_baseline(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
-    client = mlflow.MlflowClient(jobs.uri)
-    rule = "ir_score={tolerance: 0.1}"
-    (check,) = jobs.checks(capsys, "same", rule, "--baseline-tag", "release")
-    assert "no other finished run of the experiment" in check["said"]
-    for name, value in (("bad", "1"), ("good", "2"), ("same", "3")):
-        client.set_tag(jobs.ids[name], "release", value)
-    (check,) = jobs.checks(capsys, "same", rule, "--baseline-tag", "release")
-    assert check["baseline"] == f"the baseline {jobs.ids['bad'][:8]}"  # started last
-    (check,) = jobs.checks(capsys, "same", rule, "--baseline-tag", "release=2")
-    assert check["baseline"] == f"the baseline {jobs.ids['good'][:8]}"
-    for tag in ("a`b", "a='", "x y", ""):
-        (check,) = jobs.checks(capsys, "same", rule, "--baseline-tag", tag or "=")
-        assert check["verdict"] == "invalid"
-        assert "allowed are a name, and name=value" in check["said"]
 
 
 def test_a_job_and_the_command_know_the_looks_of_each_other(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
@@ -362,21 +201,6 @@ def test_a_job_and_the_command_know_the_looks_of_each_other(jobs: Jobs, capsys: 
 
 
 # --- sweeps -------------------------------------------------------------------------------------------------
-
-
-def test_every_job_of_a_sweep_is_held_to_the_gate_or_one_system_or_the_pooled_run(
-    jobs: Jobs, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for source in ("sweep", "folder"):
-        found = jobs.checks(capsys, source, "ir_score=0.1")
-        assert [c["verdict"] for c in found] == ["pass", "missed"]
-    assert jobs.gate("sweep", "ir_score=0.1") == 3
-    assert jobs.gate("sweep", "ir_score=0.1", "--system", "bm25") == 0
-    assert jobs.gate("sweep", "ir_score=0.1", "--system", "mmr") == 2
-    assert "--system mmr: no such job in this sweep; there are bm25, none" in capsys.readouterr().err
-    assert jobs.gate("sweep", "predictor_ece={max: 0.1}", "--pooled") == 0
-    assert jobs.gate("sweep", "predictor_ece={max: 0.01}", "--pooled") == 3
-    assert jobs.gate("sweep", "ir_score=0.1", "--pooled") == 2
 
 
 def test_a_job_of_a_sweep_has_the_job_of_its_name_in_another_sweep_for_a_baseline(
@@ -404,29 +228,6 @@ def test_a_job_that_did_not_finish_is_no_pass(jobs: Jobs, capsys: pytest.Capture
 
 
 # --- formats ------------------------------------------------------------------------------------------------
-
-
-def test_the_formats_of_a_real_gate_are_read_by_their_readers(
-    jobs: Jobs, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    capsys.readouterr()
-    junit, summary = tmp_path / "out" / "junit.xml", tmp_path / "out" / "gate.md"
-    code = jobs.gate(
-        "bad", "ir_score={tolerance: 0.02, slice: side}", "f1=0.99", "--baseline", jobs.ids["good"],
-        "--junit", str(junit), "--markdown", str(summary), "--github",
-    )  # fmt: skip
-    assert code == 3
-    suite = ElementTree.parse(junit).getroot().find("testsuite")
-    assert suite is not None
-    assert suite.attrib["tests"] == "3"
-    assert int(suite.attrib["failures"]) == len(suite.findall("testcase/failure")) >= 2
-    said = capsys.readouterr().out
-    commands = [line for line in said.splitlines() if line.startswith("::")]
-    assert all(line.startswith(("::error title=", "::warning title=")) for line in commands)
-    assert len(commands) == int(suite.attrib["failures"]) + int(suite.attrib["skipped"])
-    text = summary.read_text(encoding="utf-8")
-    assert text.startswith("### Quality gate failed")
-    assert "**regressed**" in text
 
 
 # --- the gate of a job --------------------------------------------------------------------------------------
@@ -471,14 +272,3 @@ def test_a_job_that_misses_its_gate_is_finished_and_ends_with_3(jobs: Jobs) -> N
     empty = "+gate.predicted_correct_share=0.5"
     assert jobs.run("empty", "retriever=bm25", empty) == 2
     assert "predicted_correct_share: this job has no value" in jobs.errors["empty"]
-
-
-def test_slices_of_a_rule_are_those_of_the_run(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
-    name = "ir_score={tolerance: 0.02, slice: {side: west}}"
-    (check,) = jobs.checks(capsys, "bad", name, "--baseline", jobs.ids["good"])
-    assert check["metric"] == "slice/side/west/ir_score"
-    tables = [
-        pd.DataFrame(Reader(jobs.uri).table(jobs.ids[n], "per_question.json")).set_index("qid") for n in ("bad", "good")
-    ]
-    west = tables[0]["slice:side"] == "west"
-    assert check["difference"] == pytest.approx((tables[0]["ir_score"] - tables[1]["ir_score"])[west].mean())

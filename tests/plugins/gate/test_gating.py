@@ -170,19 +170,6 @@ def test_every_metric_is_read_from_the_outcomes_with_its_better_end() -> None:
     assert verdicts.missing == 1 / 8
 
 
-def test_rejections_are_of_the_unanswerable_topics() -> None:
-    marked = {"unanswerable": [True, True, True, False]}
-    rows = frame({"label": [1, 4, 1, 5], **marked}, {"label": [1, 1, 1, 5], **marked})
-    found = paired_difference(rows, "new", "base", "rejection_share", 0.1)
-    assert (found.difference, found.n) == (pytest.approx(-1 / 3), 3)
-
-
-def test_missing_values_are_a_share_of_the_topics_that_either_has() -> None:
-    rows = frame({"ir_score": [0.1, np.nan, 0.3, np.nan]}, {"ir_score": [0.1, 0.2, 0.4, np.nan]})
-    found = paired_difference(rows, "new", "base", "ir_score", 0.1)
-    assert (found.n, found.missing) == (2, pytest.approx(1 / 3))
-
-
 def test_a_sample_of_judged_topics_is_compared_by_the_prediction_powered_difference() -> None:
     rng = np.random.default_rng(1)
     n = 200

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -97,28 +96,6 @@ def test_what_is_no_look_is_refused_in_one_line(given: dict[str, object], messag
         check_settings(read_gate({"f1": 0.5, **given}))
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("words", [["--look", "2/5"], ["--look", "2", "of", "5"], ["--look=2 of 5"]])
-def test_the_command_takes_a_look_in_either_form(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str]
-) -> None:
-    asked = []
-
-    def gate_runs(given: Asked, uri: str | None) -> GateResult:
-        asked.append(given)
-        return GateResult([])
-
-    monkeypatch.setattr("ragauge.plugins.gate.ended.gate_runs", gate_runs)
-    more = ["--max-topics", "400", "--series", "pr-12"]
-    assert command.main(["run", "f1=0.5", *words, *more]) == 0
-    assert command.main([*words, "run", "f1=0.5", *more]) == 0
-    # A file holds what is fixed beforehand; the look comes with the command.
-    file = tmp_path / "gate.yaml"
-    file.write_text("f1: 0.5\nmax_topics: 400\nseries: pr-12\n", encoding="utf-8")
-    assert command.main(["run", "--rules", str(file), *words]) == 0
-    for one in asked:
-        assert (one.source, one.gate.look, one.gate.max_topics, one.gate.series) == ("run", Look(2, 5), 400, "pr-12")
 
 
 def test_a_bad_look_on_the_command_line_names_its_option(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from ragauge.contract.errors import ConfigError
-from ragauge.plugins.gate import command
 from ragauge.plugins.gate.checking import Gated, evaluate
 from ragauge.plugins.gate.rules import PRESETS, Rule, read_gate, read_gate_file
-from ragauge.plugins.gate.verdicts import GateResult
 
 
 def test_a_number_is_a_minimum_and_a_mapping_has_the_rest() -> None:
@@ -116,32 +114,6 @@ def test_a_gate_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> 
     (tmp_path / "deep.yaml").write_text("f1: " + "[" * 5000, encoding="utf-8")
     with pytest.raises(ConfigError, match=r"deep.yaml is no YAML"):
         read_gate_file(tmp_path / "deep.yaml")
-
-
-@pytest.mark.parametrize(
-    ("text", "arguments", "strict"),
-    [
-        ("f1: 0.5\n", [], False),
-        ("f1: 0.5\nstrict: true\n", [], True),
-        ("f1: 0.5\nstrict: true\n", ["ir_score=0.6", "--preset", "guideline"], True),
-        ("f1: 0.5\n", ["--strict"], True),
-        ("f1: 0.5\nstrict: false\n", ["--strict"], True),
-    ],
-)
-def test_strict_is_asked_for_in_the_file_or_on_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, arguments: list[str], strict: bool
-) -> None:
-    file = tmp_path / "gate.yaml"
-    file.write_text(text, encoding="utf-8")
-    asked = []
-
-    def gate_runs(given: Any, uri: str | None) -> GateResult:
-        asked.append(given.gate)
-        return GateResult([])
-
-    monkeypatch.setattr("ragauge.plugins.gate.ended.gate_runs", gate_runs)
-    assert command.main(["run", *arguments, "--rules", str(file)]) == 0
-    assert [gate.strict for gate in asked] == [strict]
 
 
 @pytest.mark.parametrize("strict", [True, False])
