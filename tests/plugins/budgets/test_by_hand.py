@@ -35,7 +35,7 @@ WORLD: list[tuple[Any, ...]] = [
     ("q5", "w", "t", True,  (0.5, 1), (0.5, 1), (0.7, 5), (0.2, 1), (0.2, 4), (0.6, 1), (0.7, 1)),
     ("q6", "x", "t", True,  (0.2, 2), (None, 5), (1.0, 5), (0.6, 4), (0.8, 5), (0.1, 1), (0.3, 1)),
     ("q7", "y", "t", True,  (0.1, 1), (0.2, 1), (0.2, 1), (0.0, 1), (0.9, 5), (0.5, 5), (0.6, 5)),
-    ("q8", "z", "t", True,  (0.6, 5), (0.6, 5), (0.8, 5), (0.4, 3), (0.4, 4), (0.8, 5), (0.8, 5)),
+    ("q8", "z", "t", True,  (0.6, 5), (0.6, 5), (0.8, 5), (0.4, 3), (0.1, 4), (0.8, 5), (0.8, 5)),
     ("q9", "g", "t", True,  (0.3, 4), (0.7, 5), (0.7, 4), (0.5, 4), (0.5, 1), (0.6, 4), (0.8, 5)),
 ]  # fmt: skip
 AT = [(A, 100), (A, 200), (A, 400), (B, 200), (B, 400), (C, 400), (C, 800)]
@@ -250,6 +250,11 @@ def test_the_section_has_the_rows_of_its_tables() -> None:
     kept = OverBudgets().compute(alone, {})
     assert kept is not None
     assert len(OverBudgets().show(alone, kept.value, {}).sections[0].blocks) == 3  # nothing to test
+    for n, known in ((2, True), (1, False)):  # limits take two topics, a difference one
+        pair = budgets(FRAME[FRAME["qid"].isin(["q0", "q1", "q4"][-n:]) | FRAME["system"].eq("once")])
+        assert pair is not None
+        assert pair.tests["difference"].notna().all()
+        assert pair.tests["lo"].notna().all() == known
     once = Jobs("s", "e", [{"seed": 3}], [], FRAME[FRAME["n_tokens"] == 400])
     assert OverBudgets().compute(once, {}) is None
     assert budgets(FRAME.assign(ir_score=np.nan, label=pd.array([None] * len(FRAME), dtype="Int8"))) is None

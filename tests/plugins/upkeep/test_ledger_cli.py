@@ -37,13 +37,6 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     return made
 
 
-def test_calls_are_listed_by_model_and_state(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ls"]) == 0
-    lines = [" ".join(line.split()[:4]) for line in capsys.readouterr().out.splitlines()]
-    assert lines[1:4] == ["a kept 2 0.5000", "a unreadable 1 0.2500", "b kept 1 0.2500"]
-    assert len(lines) == 4 + 2 + 4
-
-
 @pytest.mark.parametrize(
     ("chosen", "left"),
     [

@@ -29,8 +29,8 @@ from ragauge.plugins.upkeep import removal
 from ragauge.plugins.upkeep.command import main
 from ragauge.plugins.upkeep.listing import describe, list_items, list_vectors, prefix_length, size_text
 from ragauge.store import KEY_FILE, Key, Store, file_sha256
-from ragauge.store.vectors import _text_keys, _write_segment, claims_of, vectors_name
-from ragauge.track import LoggedRun, Reader, Tracker
+from ragauge.store.vectors import _text_keys, _write_segment, claims_of
+from ragauge.track import LoggedRun, Reader
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
 CHEAP = [
@@ -177,35 +177,6 @@ def test_a_store_that_may_only_be_read_is_read(store: Store, monkeypatch: pytest
 # --- ls and show --------------------------------------------------------------------------------------------
 
 
-def test_ls_tells_entries_with_sizes_and_what_made_them_and_their_sums(place: Place, capsys) -> None:
-    (place.store / "ledger.db").write_bytes(b"x" * 2000)
-    assert place.command("ls") == 0
-    out = capsys.readouterr().out
-    for item in list_items(place.store):
-        assert item.digest[:12] in out
-    assert "sample(limit=5, on_error=raise)" in out
-    total = sum(f.stat().st_size for f in place.store.glob("*/*/**/*") if f.is_file())
-    (line,) = [line for line in out.splitlines() if line.startswith("total")]
-    assert line.split(maxsplit=2) == ["total", str(len(place.names())), size_text(total)]
-    assert "ledger.db: 2.0 kB" in out
-
-
-def test_ls_of_one_stage_sorted(place: Place, capsys) -> None:
-    first, second = (item for item in list_items(place.store) if item.stage == "run")
-    set_used(first.path, 1)
-    set_used(second.path, 9)
-
-    def order(*arguments: str) -> list[str]:
-        assert place.command("ls", "--stage", "run", *arguments) == 0
-        lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-        return [line[1] for line in lines if line and line[0] == "run" and len(line[1]) == 12]
-
-    by_size = sorted((first, second), key=lambda item: -item.size)
-    assert order("--sort", "size") == [item.digest[:12] for item in by_size]
-    assert order("--sort", "age") == [second.digest[:12], first.digest[:12]]
-    assert order() == [first.digest[:12], second.digest[:12]]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -280,37 +251,6 @@ def test_show_works_without_mlflow(place: Place, tmp_path: Path, capsys) -> None
 # --- gc -----------------------------------------------------------------------------------------------------
 
 
-def test_gc_keeps_what_was_used_lately(place: Place, capsys) -> None:
-    before = place.names()
-    place.delete(place.bm25)
-    place.delete(place.none)
-    assert place.command("gc", "--keep-days", "30") == 0
-    assert place.names() == before
-    assert "kept, used within 30 days: 22 entries" in capsys.readouterr().out
-
-
-def test_gc_keeps_what_a_kept_run_needs_until_the_run_is_deleted(place: Place, capsys) -> None:
-    kept, own = shared_and_own(place)
-    place.age(31)
-    assert place.command("gc", "--keep-days", "30") == 0
-    assert place.names() == kept | own
-    assert f"{place.none.name} ({place.none.run_id}) and 1 more" in capsys.readouterr().out
-
-    place.delete(place.bm25)
-    sizes = {item.name: item.size for item in list_items(place.store)}
-    assert place.command("gc", "--keep-days", "30", "--dry-run") == 0
-    out = capsys.readouterr().out
-    assert "would be removed: 8 entries" in out
-    assert place.names() == kept | own
-    assert place.command("gc", "--keep-days", "30") == 0
-    out = capsys.readouterr().out
-    assert place.names() == kept
-    assert "removed: 8 entries" in out
-    assert f"{size_text(sum(sizes[name] for name in own))} were freed" in out
-    assert list((place.store / ".drafts").iterdir()) == []
-    assert place.command("verify") == 0
-
-
 def test_gc_removes_what_kept_runs_need_if_told_to_and_never_the_ledger(place: Place) -> None:
     (place.store / "ledger.db").write_text("paid")
     place.age(31)
@@ -328,19 +268,6 @@ def test_gc_keeps_what_runs_of_any_of_several_servers_need(place: Place, tmp_pat
     both = ["--tracking-uri", f"sqlite:///{tmp_path / 'other.db'}"]
     assert place.command("gc", "--keep-days", "30", *both) == 0
     assert place.names() == kept | own
-
-
-def test_gc_keeps_what_a_job_that_is_still_going_has_used(place: Place, capsys) -> None:
-    place.delete(place.bm25)
-    place.delete(place.none)
-    place.age(1)
-    used, *unused = sorted(place.names())
-    with Tracker(place.uri, "sample").run("at work", {}, {"role": "job"}):
-        os.utime(place.store / used / KEY_FILE)
-        assert place.command("gc", "--keep-days", "0") == 0
-        assert place.names() == {used}
-    assert "used since a run began that is still going: at work" in capsys.readouterr().out
-    assert len(unused) == 21
 
 
 @pytest.mark.parametrize("content", [None, "no database"])
@@ -391,18 +318,6 @@ def test_a_tag_that_cannot_be_read_removes_nothing(place: Place, capsys) -> None
     assert place.names() == before
 
 
-def test_drafts_of_killed_processes_go_after_a_day(place: Place) -> None:
-    old, busy = (place.store / ".drafts" / name for name in ("chunks-old", "index-busy"))
-    then = time.time() - 2 * DAY
-    for draft in (old, busy):
-        draft.mkdir(parents=True)
-        (draft / "part").write_text("half")
-        os.utime(draft, (then, then))
-    os.utime(old / "part", (then, then))
-    assert place.command("gc", "--keep-days", "30") == 0
-    assert [path.name for path in (place.store / ".drafts").iterdir()] == ["index-busy"]
-
-
 def test_checkpoints_are_no_entries_and_go_when_no_training_goes_on_from_them(place: Place, capsys) -> None:
     names = place.names()
     folders = [place.store / "checkpoints" / (letter * 64) for letter in "abc"]
@@ -432,27 +347,6 @@ def test_days_that_are_none_are_refused(place: Place, capsys, days: str) -> None
         place.command("gc", "--keep-days", days)
     assert caught.value.code == 2
     assert f"{days!r}: allowed are numbers of days from 0" in capsys.readouterr().err
-
-
-def test_vectors_go_only_when_asked_for_and_only_of_models_that_no_kept_entry_names(place: Place, capsys) -> None:
-    embedder = {"component": "E", "model": "mine"}
-    Store(place.store).get(Key("index", 1, {"embedder": embedder}), write_text("one"))
-    used, old = (place.store / "vectors" / name for name in (vectors_name(embedder), "cd" * 16))
-    for folder in (used, old):
-        write_vectors(folder, ["x", "y"])
-        then = time.time() - 31 * DAY
-        os.utime(folder, (then, then))
-    assert place.command("gc", "--keep-days", "30") == 0
-    out = capsys.readouterr().out
-    assert "kept without --vectors, though no kept entry was made with them: vectors/cdcd" in out
-    assert used.exists()
-    assert old.exists()
-    assert place.command("gc", "--keep-days", "30", "--vectors") == 0
-    out = capsys.readouterr().out
-    assert f"of a model that made a kept entry: vectors/{vectors_name(embedder)[:4]}" in out
-    assert "of mine" in out
-    assert used.exists()
-    assert not old.exists()
 
 
 def write_vectors(folder: Path, texts: Iterable[str]) -> None:
