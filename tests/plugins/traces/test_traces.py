@@ -17,6 +17,7 @@ import mlflow
 import pandas as pd
 import pytest
 from mlflow.entities import SpanEvent, SpanType
+from omegaconf import OmegaConf
 
 from plugins.traces.traced_app import DOCUMENTS, EXPERIMENT, QUESTIONS
 from processes import clean_environment
@@ -25,6 +26,8 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import BringsTexts
 from ragauge.datasets import SampleDataset
+from ragauge.experiment import measuring
+from ragauge.experiment.folder import JobFolder
 from ragauge.plugins.traces import components
 from ragauge.plugins.traces.components import MlflowTraces, TracedAnswers, TracedContexts
 from ragauge.plugins.traces.window import iso, milliseconds, process_start
@@ -457,3 +460,26 @@ def test_mlflow_s_own_functions_look_where_they_did_before(uri: str, window: Cal
     mlflow.set_tracking_uri("sqlite:///elsewhere.db")
     window().files()
     assert mlflow.get_tracking_uri() == os.environ["MLFLOW_TRACKING_URI"] == "sqlite:///elsewhere.db"
+
+
+def test_every_job_of_a_sweep_ends_where_the_sweep_began_and_a_kept_window_stays(uri: str, tmp_path: Path) -> None:
+    began, sweep = int(time.time()) + 60, tmp_path / "sweep"
+    (sweep / "3").mkdir(parents=True)
+    (sweep / "multirun.yaml").write_text("", encoding="utf-8")
+    os.utime(sweep / "multirun.yaml", (began, began))
+    job = JobFolder(sweep / "3", sweep, 3, {}, ())
+
+    def pinned(**given: Any) -> tuple[Any, Any]:
+        target = {"_target_": "ragauge.plugins.traces.components.MlflowTraces", "experiment": EXPERIMENT, "uri": uri}
+        cfg = OmegaConf.create({"dataset": {**target, "folder": str(tmp_path / "kept"), **given}})
+        OmegaConf.set_struct(cfg, True)
+        return measuring.pin_window(cfg, job), cfg.dataset
+
+    for there in ({}, {"until": None}):
+        made, dataset = pinned(since="1d", **there)
+        assert (dataset.since, dataset.until) == (iso((began - 86_400) * 1000), iso(began * 1000))
+    kept, dataset = pinned(since="1d", snapshot=made["snapshot"])
+    assert kept == made == {"snapshot": str(next((tmp_path / "kept").iterdir()))}
+    assert (dataset.since, "until" in dataset) == ("1d", False)
+    for other in ("ragauge.datasets.SampleDataset", "nowhere.at.All"):
+        assert measuring.pin_window(OmegaConf.create({"dataset": {"_target_": other}}), job) == {}
