@@ -212,19 +212,6 @@ def rows_of(where: str, statement: str, *values: object) -> list:
     return found
 
 
-def test_what_was_spent_is_not_summed_over_all_calls(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "l.db")
-    for i in range(3):
-        ledger.add(call(i))
-    statements: list[str] = []
-    event.listen(ledger._engine, "before_cursor_execute", lambda *args: statements.append(args[2]))
-    assert ledger.spent("b") == 0.75
-    (asked,) = statements
-    plan = rows_of(ledger.where, f"EXPLAIN QUERY PLAN {asked.replace('?', ':b')}", "b")
-    assert not any("SCAN" in row[3] or "calls" in row[3] for row in plan), plan
-    ledger.close()
-
-
 _SPEND = """
 import hashlib, sys
 from ragauge.llms.ledger import Call, Ledger

@@ -18,10 +18,8 @@ from ragauge.contract import identity
 from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError
 from ragauge.contract.protocols import CUT, ChatModel, FreshWorkplace
 from ragauge.contract.redact import redact
-from ragauge.llms import calls
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import open_ledger
-from ragauge.llms.replies import Received
 from ragauge.store import Store
 
 FAKE = "langchain_core.language_models.fake_chat_models.FakeListChatModel"
@@ -132,12 +130,6 @@ def test_a_fresh_workplace_asks_again_what_the_ledger_knows(store: Store, tmp_pa
     assert [(reply.text, reply.cached) for reply in found] == [("second", False), ("second", True), ("first", True)]
 
 
-def test_any_langchain_chat_model_serves(store: Store) -> None:
-    llm = fake("one", "two")
-    assert [r.text for r in llm.ask(["p", "q"], store, "answers")] == ["one", "two"]
-    assert llm.ask(["q"], store, "answers")[0].cached
-
-
 def test_a_running_event_loop_is_no_obstacle(store: Store) -> None:
     import asyncio
 
@@ -241,25 +233,6 @@ def test_a_server_that_was_never_there_is_given_up_after_one_round(make: Make, s
         llm.ask([f"p{i}" for i in range(500)], store, "answers")
 
 
-def test_a_server_that_answered_once_is_waited_for(make: Make, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be starting again: `give_up_after` requests have to fail, and not one round of them."""
-    asked: list[str] = []
-
-    class Model:
-        async def ainvoke(self, messages: list[tuple[str, str]], **options: object) -> Received:
-            asked.append(messages[0][1])
-            if len(asked) > 1:
-                raise ConnectionRefusedError("nobody listens")
-            return Received("fine", "stop", 1, 1, None)
-
-    real = calls._endpoint
-    monkeypatch.setattr(calls, "_endpoint", lambda *given: (Model(), real(*given)[1]))
-    llm = make("http://127.0.0.1:9", retries=0, give_up_after=4, concurrency=1)
-    with pytest.raises(MissingError, match=r"4 request\(s\) in a row failed"):
-        llm.ask([f"p{i}" for i in range(500)], store, "answers")
-    assert asked == ["p0", "p1", "p2", "p3", "p4"]
-
-
 def test_a_reply_cut_at_the_token_limit_keeps_its_text_and_is_marked(make: Make, store: Store) -> None:
     with ChatServer(faults=lambda prompt, n: "length") as server:
         first = make(server.url).ask(["p"], store, "answers")[0]
@@ -287,12 +260,6 @@ def test_the_rate_limit_spaces_calls(make: Make, store: Store) -> None:
         llm.ask(["a", "b", "c"], store, "answers")
     # Two gaps of a quarter of a second. From before the first call: a busy machine may bring that one late.
     assert time.monotonic() - began > 0.5
-
-
-@pytest.mark.parametrize(("limit", "seconds"), [(None, 0.0), (30.0, 2.0)])
-def test_calls_are_spaced_by_the_rate_limit_alone(limit: float | None, seconds: float) -> None:
-    _, gate = calls._endpoint(json.dumps({"_target_": FAKE, "responses": []}), None, limit, 0)
-    assert gate.spacing == seconds
 
 
 def test_two_processes_that_ask_the_same_pay_once(make: Make, store: Store, tmp_path: Path) -> None:
