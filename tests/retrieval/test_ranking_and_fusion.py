@@ -26,7 +26,7 @@ def test_ranked_sorts_by_score_then_docno_and_keeps_the_order_of_topics() -> Non
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"docno": ["y", "z", "new", "x"]}, "Toy: qid='b', docno='new' is not in the run"),
+        ({"docno": ["y", "z", "new", "of a"]}, "Toy: qid='b', docno='new' is not in the run"),
         ({"docno": ["y", "y", "x", "x"]}, "from Toy: row 1 repeats the key"),
         ({"score": [float("nan"), 2.0, 1.0, 0.5]}, "from Toy: column score, row 0"),
         ({"rank": [1, 2, 3, 0]}, "Toy: qid='b', docno='y', rank 1: ranks must be 0, 1, 2"),

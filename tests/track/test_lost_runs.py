@@ -96,7 +96,7 @@ def test_the_run_of_another_job_is_left_alone(tracker: Tracker, other: dict[str,
 
 
 def test_a_run_with_other_params_is_left_alone(tracker: Tracker) -> None:
-    first = attempt(tracker, params={"n_tokens": 200})
+    first = attempt(tracker, params={"retriever.kind": "bm25", "n_tokens": 200})
     with tracker.run("r", PARAMS, TAGS) as run:
         assert run.run_id != first
 

@@ -30,6 +30,7 @@ from ragauge.track import (
     has_experiment,
     load_predictor,
     log_found,
+    save_predictor,
     tracking_uri,
     views,
 )
@@ -106,6 +107,8 @@ def test_a_run_holds_params_tags_metrics_curves_artifacts_and_a_table(tracker: T
     assert [(m.step, m.value) for m in history] == [(50, 0.125), (100, 0.25)]
     artifacts = tracker_folder(tracker) / run.run_id / "artifacts"
     assert (artifacts / "figures" / "a.txt").read_text() == "figure"
+    assert run.file_of("report.html") == artifacts / "report.html"
+    assert all(abs(point.timestamp / 1000 - time.time()) < 600 for point in history)
     table = json.loads(Path(client.download_artifacts(run.run_id, "per_question.json")).read_text())
     assert table["data"] == [["q1", "<b>é</b>"]]
 
@@ -250,7 +253,7 @@ def test_only_runs_with_all_of_the_tags_are_replaced(tracker: Tracker) -> None:
     assert left == {("sweep", "b"), ("job", "a")}
 
 
-def test_the_predictor_comes_back_as_a_model_with_a_signature(tracker: Tracker) -> None:
+def test_the_predictor_comes_back_as_a_model_with_a_signature(tracker: Tracker, tmp_path: Path) -> None:
     import mlflow
     from sklearn.linear_model import LogisticRegression
 
@@ -271,6 +274,10 @@ def test_the_predictor_comes_back_as_a_model_with_a_signature(tracker: Tracker) 
     with tracker.run("fit", {}, {}) as other:
         log_found(other, Found(model=(model, x.head(3))))
     assert load_predictor(tracker.uri, f"runs:/{other.run_id}/predictor")[1] == {}
+    save_predictor(tmp_path / "model", model, x.head(3), {"n_tokens": [300]})
+    with tracker.run("fit", {}, {}) as saved:
+        log_found(saved, Found(model=tmp_path / "model"))
+    assert load_predictor(tracker.uri, f"runs:/{saved.run_id}/predictor")[1] == {"n_tokens": [300]}
 
 
 def test_an_experiment_is_there_from_its_first_use_until_it_is_deleted(tracker: Tracker, tmp_path: Path) -> None:

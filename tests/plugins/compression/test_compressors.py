@@ -123,6 +123,14 @@ def test_every_distinct_sentence_is_embedded_once() -> None:
     assert tools.embedder.seen == [A, B, "What?", "Why?"]  # type: ignore[attr-defined]
 
 
+def test_a_share_of_a_hundred_is_so_many_although_floats_are_a_little_less() -> None:
+    """0.29 times 100 is 28.999999999999996."""
+    texts = [f"0.{99 - place:02} a." for place in range(100)]
+    found = compress(SentenceCompressor(share=0.29, of="sentences"), {"q": texts}, with_chat())
+    assert found["text"].tolist() == texts[:29]
+    assert LLMCompressor().depth == 10
+
+
 def test_within_share_by_brute_force() -> None:
     rng = np.random.default_rng(0)
     for _ in range(50):

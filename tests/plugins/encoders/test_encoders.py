@@ -174,6 +174,10 @@ def test_the_identity_is_that_of_the_weights_and_not_of_the_place(sparse: Path, 
     other = write_sparse_encoder(tmp_path / "other" / sparse.name, seed=1)
     known, same, different = (identity(LearnedSparse(str(folder))) for folder in (sparse, moved, other))
     assert known == same != different
+    assert (known["component"], known["model"], known["top_k"]) == ("learned_sparse", sparse.name, 30)
+    gpus = [identity(LearnedSparse(str(sparse), device=device)) for device in ("cuda:0", "cuda:1")]
+    assert gpus[0] == gpus[1] != known
+    assert identity(LearnedSparse(str(sparse), top_k=5)) != known
     assert (
         LearnedSparse(str(sparse), top_k=5, batch_size=2).index_identity() == LearnedSparse(str(moved)).index_identity()
     )

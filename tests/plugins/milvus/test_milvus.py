@@ -230,6 +230,14 @@ def test_an_index_that_looks_at_all_has_recall_1_and_one_cell_of_many_less(tools
         made(near, tmp_path / f"of-{nprobe}", tools, chunks)
         found = near.recall(topics, chunks, tmp_path / f"of-{nprobe}", tools)
         assert found == 1 if recall == 1 else found < recall
+        # By hand: how many of the ten nearest of a topic are among the first ten that it finds.
+        run = dataclasses.replace(near, top_k=10).transformer(chunks, tmp_path / f"of-{nprobe}", tools)(topics)
+        vectors, asked = tools.embedder.embed(texts), tools.embedder.embed(texts[:20], "query")
+        shares = []
+        for number, qid in enumerate(topics["qid"]):
+            exact = np.lexsort((chunks["docno"], -(vectors @ asked[number]).round(6)))[:10]
+            shares.append(len(set(chunks["docno"].iloc[exact]) & set(run.loc[run["qid"] == qid, "docno"])) / 10)
+        assert found == pytest.approx(np.mean(shares), abs=0.01)  # ties are its own
     assert not Milvus().approximate
     assert not Milvus(mode="bm25", index="HNSW").approximate
 
@@ -341,6 +349,37 @@ def test_a_server_that_goes_away_is_one_line(tools: Tools, tmp_path: Path) -> No
 def _late(told: Any) -> Any:
     time.sleep(3)
     return told
+
+
+def test_no_more_hits_are_asked_for_than_the_run_needs(tools: Tools, tmp_path: Path) -> None:
+    sent: list[int] = []
+
+    def counted(told: Any) -> Any:
+        sent.extend(told.results.topks)
+        return told
+
+    texts = [f"a{number} b{number} c{number}" for number in range(60)]
+    chunks = pd.DataFrame({"docno": [f"d{number:02}" for number in range(60)], "text": texts}, dtype="str")
+    with server(tmp_path / "data", answer=counted) as uri:
+        run = made(Milvus(uri=uri, top_k=1), tmp_path / "a", tools, chunks)(TOPICS[:1].assign(query=texts[7]))
+    assert run["docno"].tolist() == ["d07"]
+    assert max(sent) < 60
+
+
+def test_a_temporary_folder_whose_path_is_too_long_for_a_socket_is_told(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Behind it come a slash, "ragauge-milvus-", eight letters and "/socket": 31 characters.
+    for length, fits in ((69, True), (70, False)):
+        folder = tmp_path / "x"
+        folder = folder.with_name("x" * (length - len(str(tmp_path)) - 1))
+        folder.mkdir()
+        monkeypatch.setattr("tempfile.tempdir", str(folder))
+        if fits:
+            assert len(made(Milvus(), tmp_path / "fits", tools)(TOPICS)) > 0
+            continue
+        with pytest.raises(ConfigError, match=rf"TMPDIR={folder}: Milvus Lite wants a shorter path"):
+            made(Milvus(), tmp_path / "long", tools)
 
 
 def test_a_server_that_takes_too_long_is_told_with_the_setting(tools: Tools, tmp_path: Path) -> None:

@@ -396,15 +396,17 @@ def test_a_sweep_whose_store_is_gone_ends_with_a_line(tracker: Tracker, tmp_path
 
 def test_a_job_alone_writes_its_page_once_and_with_false_none(tracker: Tracker, tmp_path: Path) -> None:
     pages = []
-    for number, asked in enumerate(("auto", "auto", False)):
+    for number, asked in enumerate(("auto", "auto", "auto", False)):
         with tracker.run("system", {}, {}) as run:
             job = job_of(run, tracker, tmp_path / str(number), judge="lexical", evaluation=asked)
             pages.append(Pages().compute(job, ESTIMATES))
-    first, second, none = pages
+            if number == 0:  # one that shows the same and was not written to its end does not count
+                MlflowClient(tracker.uri).set_terminated(pages[0].value, status="FAILED")
+    _, first, second, none = pages
     assert none is None
     assert first == second
     assert first is not None
-    assert evaluation_runs(tracker) == {first.value}
+    assert evaluation_runs(tracker) == {pages[0].value, first.value}
     shown = traces_of(tracker, first.value)
     assert [one.info.client_request_id for one in shown] == [*TRACES]
     assert {one.source.source_type for one in shown[0].info.assessments} == {"CODE"}

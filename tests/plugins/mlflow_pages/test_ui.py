@@ -84,9 +84,16 @@ def test_ui_serves_on_port_5000_unless_told_otherwise(monkeypatch: pytest.Monkey
     assert ui.main(["--port", "0"]) == ui.main(["--port", "65536"]) == 2
 
 
-def test_a_server_that_does_not_start_is_told_with_its_last_words(database: str) -> None:
-    command = [sys.executable, "-c", "import sys; sys.exit('no such table: experiments')"]
-    with pytest.raises(TrackingError, match="ended before it answered: no such table: experiments"):
+def test_a_server_that_does_not_start_is_told_with_its_last_words(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_BACKEND_STORE_URI", "sqlite:///another.db")
+    command = [
+        sys.executable,
+        "-c",
+        "import os, sys; sys.exit('no table in ' + os.environ['MLFLOW_BACKEND_STORE_URI'])",
+    ]
+    with pytest.raises(TrackingError, match=f"ended before it answered: no table in {database}$"):
         ui.serve(database, free_port(), print, command)
 
 

@@ -179,6 +179,11 @@ def test_a_model_that_moved_is_the_same_and_other_weights_are_another(tiny: Path
     here = identity(CrossEncoderReranker(str(tiny), backend="torch"))
     moved = write_cross_encoder(tmp_path / "elsewhere" / "tiny")
     assert identity(CrossEncoderReranker(str(moved), backend="torch", threads=7, batch_size=2)) == here
+    assert (here["component"], here["model"], here["depth"], here["top_k"]) == ("cross_encoder", "tiny", 30, 30)
+    gpus = [identity(CrossEncoderReranker(str(tiny), backend="torch", device=f"cuda:{n}")) for n in (0, 1)]
+    assert gpus[0] == gpus[1]
+    for more in ({"device": "cuda"}, {"max_length": 16}, {"depth": 40}, {"top_k": 7}):
+        assert identity(CrossEncoderReranker(str(tiny), backend="torch", **more)) != here
     other = write_cross_encoder(tmp_path / "other" / "tiny", seed=1)
     assert identity(CrossEncoderReranker(str(other), backend="torch"))["scorer"] != here["scorer"]
     logged = CrossEncoderReranker("models:/tiny/3", backend="torch", folder=str(moved))

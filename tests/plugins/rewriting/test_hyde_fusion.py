@@ -5,13 +5,20 @@ import re
 from html import unescape
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from processes import run
-from ragauge.plugins.rewriting.published import published_rankings
+from ragauge.contract.jobs import Jobs
+from ragauge.plugins.rewriting.published import Published, published_rankings
 
 DATA = Path(__file__).resolve().parents[3] / "../shared/data"
 DOCS = "id,text\na,Aare flows to the Rhine.\nb,Basel lies at the Rhine.\nc,Chur is a town.\n"
+# Of all numbers of a system in the study's tables.
+SUMS = {
+    "simple, tuned encoder (published)": 8.897388, "HyDE (published)": 6.581145, "RAG-Fusion (published)": 8.921034,
+    "RAG-Fusion, tuned reranker (published)": 2.918,
+}  # fmt: skip
 TOPICS = "id,text_ids,question,answer\n7,[a b],Where does the Aare flow?,Rhine\n8,[c],What is Chur?,a town\n"
 
 
@@ -35,7 +42,10 @@ def test_a_sweep_beside_the_published_tables(tmp_path: Path) -> None:
 
 def test_the_tables_are_shown_with_the_preset_alone() -> None:
     ours = {"choices": {"experiment": "hyde_fusion"}}
-    assert published_rankings([ours])["RAG-Fusion (published)"]["r_at_5"] == 0.838333
+    found = published_rankings([ours])
+    assert found["RAG-Fusion (published)"]["r_at_5"] == 0.838333
+    assert {name: round(sum(of.values()), 6) for name, of in found.items()} == SUMS
+    assert Published().compute(Jobs("s", "e", [ours], [], pd.DataFrame()), {}) is None
     assert published_rankings([ours, {"choices": {"experiment": "None"}}]) == {}
 
 

@@ -40,8 +40,9 @@ def test_the_relevance_model_by_hand():
 
 
 def test_the_rows_by_hand():
-    chunks, topics = frames_of(["Boats and the apple", "car, car", "none"], ["What are apple boats?", "what", "?"])
-    run = run_of(("q0", "c000", 2.0, 0), ("q0", "c001", 2.0, 1), ("q0", "c002", 1.0, 2))
+    texts = ["Boats and the apple", "car, car", "none", "?!"]
+    chunks, topics = frames_of(texts, ["What are apple boats?", "what", "?", "x"])
+    run = run_of(("q3", "c003", 1.0, 0), ("q0", "c000", 2.0, 0), ("q0", "c001", 2.0, 1), ("q0", "c002", 1.0, 2))
     found = written(PRF(fb_docs=2, fb_terms=2, original_weight=0.4, alpha=1, beta=0.5), topics, run, chunks)
     rows = [tuple(row) for row in found[["qid", "query", "weight", "space", "role", "origin"]].to_numpy()]
     assert rows == [
@@ -53,6 +54,8 @@ def test_the_rows_by_hand():
         ("q0", "apple", pytest.approx(0.6 / 3), "lexical", "query", "feedback"),
         ("q1", "what", 1.0, "any", "query", "failed"),
         ("q2", "?", 1.0, "any", "query", "question"),
+        ("q3", "x", 1.0, "dense", "query", "question"),  # its hit has no word
+        ("q3", "x", 1.0, "lexical", "query", "question"),
     ]
     assert found["search"].eq(0).all()
 

@@ -297,6 +297,7 @@ TOLD = {"prompt_tokens": "usage.input", "completion_tokens": "usage.output"}
         ({"cost_per_request": 0.5}, 0.5, 0),
         ({"response": TOLD, "cost_per_request": 0.5}, 0.5, 0),
         ({"response": TOLD, "price": {"prompt": 1e6, "completion": 2e6}}, 10 + 2 * 5, 0),
+        ({"response": {**TOLD, "completion_tokens": "no"}, "price": {"prompt": 1e6, "completion": 2e6}}, 0.0, 1),
     ],
 )
 def test_a_request_costs_what_the_service_says_else_its_tokens_else_what_the_config_says(

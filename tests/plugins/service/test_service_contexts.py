@@ -139,6 +139,7 @@ def test_what_is_sent_and_read_is_the_identity_and_where_is_not() -> None:
         return identity(ServiceContexts({"url": "http://localhost:1/ask", **service}, top_k))
 
     assert retriever() == retriever(timeout=3.0, url="http://localhost:2/ask")
+    assert (retriever()["component"], retriever()["top_k"]) == ("service", 100)
     different = [{"version": 2}, {"request": {"q": "{question}"}}, {"response": {"contexts": "c"}}]
     assert all(retriever(**service) != retriever() for service in different)
     assert retriever(5) != retriever()

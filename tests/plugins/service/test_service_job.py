@@ -13,6 +13,7 @@ from chat_server import ChatServer
 from plugins.service.service_server import Body, ServiceServer
 from ragauge.answering import ChatGenerator, Extractive, NoLLM
 from ragauge.contract.errors import ConfigError, MissingError
+from ragauge.contract.identity import identity
 from ragauge.contract.protocols import AsksForAnswers
 from ragauge.experiment.needs import added_up, gathered, needs
 from ragauge.experiment.stages.order import question_stages
@@ -209,5 +210,6 @@ def test_latency_asks_each_topic_once_more_and_not_twice(small: SmallPipelines) 
 
 
 def test_an_answer_path_is_needed_for_answers() -> None:
+    assert identity(ServiceAnswers({"url": "http://localhost:1/ask"}))["component"] == "service"
     with pytest.raises(ConfigError, match=r"service\.response\.answer=None: llm=service needs"):
         ServiceAnswers({"url": "http://localhost:1/ask", "response": {"answer": None}})

@@ -116,7 +116,9 @@ SHOP: list[tuple[Any, int, dict[str, Any]]] = [
                      ("expected_retrieved_context", [{"doc_uri": "a.md", "content": "A 2."}, {"doc_uri": "z"}])],
         "tags": {"version": "3", "mlflow.trace.session": "s"},
     }),
-    ("Why?", 1, {"tags": {"mlflow.trace.session": "s"}, "expected": [("expected_facts", ["One.", "Two."])]}),
+    ("Why?", 1, {"tags": {"mlflow.trace.session": "s"}, "expected": [
+        ("expected_response", " "), ("expected_response", 5), ("expected_facts", ["One.", " ", "Two."])
+    ]}),
     ("Own?", 1, {"tags": {"ragauge.qid": "q"}}),
     ("Judged?", 1, {"tags": {"mlflow.trace.sourceScorer": "correctness"}}),
     ({"texts": ["One", "two"]}, 1, {"answer": [[0.5]]}),

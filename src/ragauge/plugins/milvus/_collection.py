@@ -76,7 +76,7 @@ class ChunkCollection:
             if rows[0][ID] == 0:
                 dimensions = 0 if self.vectors is None else len(rows[0][VECTOR])
                 schema = self._schema(client, dimensions)
-                client.create_collection(name, schema=schema, consistency_level="Strong")
+                client.create_collection(name, schema=schema)
             for at in range(0, len(rows), self.block):
                 client.insert(name, rows[at : at + self.block])
         client.flush(name)
