@@ -93,17 +93,6 @@ def test_a_rerun_of_a_config_that_points_to_the_machine_s_places_measures_the_lo
 
 
 @pytest.mark.slow
-def test_a_sweep_measures_one_window_and_its_end_is_in_the_logged_config(folder: Path) -> None:
-    done = run(folder, "-m", *SETTINGS, "dataset.since=1d", "judge=lexical,none")
-    assert done.returncode == 0, done.stderr
-    ends = query(folder, "select key, value from params where key in ('dataset.since', 'dataset.until')")
-    assert len(ends) >= 4
-    assert len(set(ends)) == 2  # one since and one until for all jobs
-    assert all(value.endswith("+00:00") for _, value in ends)
-    assert len(list((folder / ".ragauge" / "traces").glob("*.jsonl"))) == 1
-
-
-@pytest.mark.slow
 def test_answers_stand_on_the_page_of_evaluation_runs_and_people_s_labels_come_back(folder: Path) -> None:
     import mlflow
     from mlflow.entities import AssessmentSource

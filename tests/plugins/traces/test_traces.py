@@ -21,17 +21,14 @@ from omegaconf import OmegaConf
 
 from plugins.traces.traced_app import DOCUMENTS, EXPERIMENT, QUESTIONS
 from processes import clean_environment
-from ragauge.contract import frames as frames_of_model
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import BringsTexts
 from ragauge.datasets import SampleDataset
 from ragauge.experiment import measuring
 from ragauge.experiment.folder import JobFolder
 from ragauge.plugins.traces import components
 from ragauge.plugins.traces.components import MlflowTraces, TracedAnswers, TracedContexts
 from ragauge.plugins.traces.window import iso, milliseconds, process_start
-from ragauge.retrieval.passages import with_brought
 from ragauge.track._connection import at
 
 DAY = 86_400 * 10**9  # nanoseconds
@@ -211,37 +208,18 @@ def test_questions_references_evidence_and_attributes_of_a_langchain_application
 
 
 def test_contexts_and_answers_are_those_that_the_application_had(window: Callable[..., MlflowTraces]) -> None:
-    source = window()
-    topics = source.load().topics[["qid", "query"]]
-    retriever = TracedContexts(source)
-    assert isinstance(retriever, BringsTexts)
-    chunks = pd.DataFrame({"docno": pd.Series(dtype="str")})
-    run, texts = retriever.bring(topics, chunks, None)  # type: ignore[arg-type]
-    joined = with_brought(frames_of_model.empty("chunks"), texts, "traces")
-    assert set(joined["parent"]) == {"ports.md", "backup%20guide.md", "mail.md", "users.md"}
-    text = dict(zip(texts["docno"], texts["text"], strict=True))
-    assert sorted(text.values()) == sorted(DOCUMENTS.values())  # each once, however often it was found
-    qid = dict(zip(topics["query"], topics["qid"], strict=True))
-    of = {query: run[run["qid"] == qid[query]] for query in qid}
-    first = of["On which port does the debug server listen?"]
-    assert text[first["docno"].iloc[0]] == DOCUMENTS["ports.md"]
-    assert first["docno"].iloc[0].startswith("ports.md%p")
+    rows = {row["user_input"]: row for row in components.read_rows(window().files()["traces"])}
+    first, rounds, greeting = (rows[q] for q in (QUESTIONS[0][0], "How long are backups kept?", "Are you there?"))
+    assert (first["retrieved_docnos"][0], first["retrieved_contexts"][0]) == ("ports.md", DOCUMENTS["ports.md"])
     # Two rounds of two passages, of which the second found one again.
-    assert [text[docno] for docno in of["How long are backups kept?"]["docno"]] == [
-        DOCUMENTS[name] for name in ("backup guide.md", "users.md", "mail.md")
-    ]
-    assert of["How long are backups kept?"]["rank"].tolist() == [0, 1, 2]
-    assert of["Are you there?"].empty
-    contexts = topics[["qid"]].assign(n_tokens=16000, text="")
-    answers = TracedAnswers(source).answer(topics, contexts, None)  # type: ignore[arg-type]
-    assert answers["answer"].tolist()[:4] == [answer for _, answer, *_ in QUESTIONS]
-    assert answers["prompt_tokens"].tolist() == [40] * 6 + [0]
-    assert answers["completion_tokens"].tolist() == [5] * 6 + [0]
-    assert (answers["seconds"] > 0).all()
-    assert (answers["seconds"] < 60).all()  # not milliseconds
-    failed = answers.iloc[-1]
-    assert (failed["status"], pd.isna(failed["answer"])) == ("missing", True)
-    assert failed["error"] == "TimeoutError: the model did not answer; key ***"
+    assert rounds["retrieved_docnos"] == ["backup%20guide.md", "users.md", "mail.md"]
+    assert greeting["retrieved_contexts"] == []
+    assert [rows[question]["response"] for question, *_ in QUESTIONS] == [answer for _, answer, *_ in QUESTIONS]
+    failed = rows["Why is it slow?"]
+    assert [(row["prompt_tokens"], row["completion_tokens"]) for row in rows.values() if row is not failed][:6] == [
+        (40, 5)
+    ] * 6
+    assert (failed["response"], failed["error"]) == (None, "TimeoutError: the model did not answer; key ***")
 
 
 def test_a_retriever_within_a_retriever_is_no_round(uri: str, window: Callable[..., MlflowTraces]) -> None:

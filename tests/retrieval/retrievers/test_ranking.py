@@ -14,7 +14,6 @@ from ragauge.retrieval.retrievers._ranking import (
     run_frame,
     top_hits,
 )
-from ragauge.texts.words import has_words
 
 
 def test_ranks_within():
@@ -25,16 +24,6 @@ def test_ranks_within():
 def test_docno_order_is_that_of_the_sorted_docnos():
     chunks = pd.DataFrame({"docno": ["b%p0", "a%p10", "a%p2", "B"]})
     assert docno_order(chunks).tolist() == [3, 1, 2, 0]
-
-
-@pytest.mark.parametrize("query", ["", " \t", "?!…", "😀", "\x00", None, float("nan"), 7])
-def test_without_words(query):
-    assert not has_words(query)
-
-
-@pytest.mark.parametrize("query", ["a", "7", "é", "北", "Ж", "ك", "?x?"])
-def test_with_words(query):
-    assert has_words(query)
 
 
 @given(
