@@ -25,9 +25,12 @@ from ragauge import track
 from ragauge.contract import provenance
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import GROUPS
+from ragauge.contract.jobs import Jobs
 from ragauge.contract.provenance import PACKAGES_FILE, packages_text
 from ragauge.experiment.setup import config
 from ragauge.plugins.rerun import argument, comparison
+from ragauge.plugins.rerun.conf_folder import Origin
+from ragauge.plugins.rerun.differences import environment_differences, tell
 
 CHEAP = ["chunker=none", "tokenizer=words", "llm=none", "judge=none"]
 KEY = "sk-planted-0123456789abcdef"
@@ -583,14 +586,65 @@ def test_of_the_jobs_of_a_sweep_the_first_three_that_differ_are_told(
     assert table.loc["ir_score"].to_dict() == {"old": 0.5, "new": 0.75, "difference": 0.25}
 
 
-def test_step_charts_are_read_step_by_step(uri: str, request: pytest.FixtureRequest) -> None:
-    with track.Tracker(uri, request.node.name).run("r", {}, {}) as run:
-        run.metrics({"ir_score": 0.1 + 0.2}, {"ir_score_at_n/bm25": {1000: 0.25, 100: 1 / 3}})
-    assert track.Reader(uri).metrics(run.run_id) == {
-        "ir_score": 0.1 + 0.2,
-        "ir_score_at_n/bm25[100]": 1 / 3,
-        "ir_score_at_n/bm25[1000]": 0.25,
-    }
+def test_a_rerun_of_a_sweep_is_compared_job_by_job_and_pooled(uri: str, request: pytest.FixtureRequest) -> None:
+    tracker = track.Tracker(uri, request.node.name)
+
+    def logged(**metrics: float) -> str:
+        with tracker.run("r", {}, {"dataset_digest": "d1", "prompts": "p1"}) as run:
+            run.metrics(metrics)
+        return run.run_id
+
+    old_sweep, old_job = logged(ir_score=0.5, jobs=2.0), logged(ir_score=0.5, cost_usd=2.0)
+    new_job = logged(ir_score=0.5, cost_usd=0.5)
+    again = {"name": "bm25", "run_id": new_job, "rerun": {"run_id": old_job, "sweep": old_sweep}}
+    for group, sweep, last in (
+        ("", old_sweep, "pooled: 1 of 2 metrics equal to the last bit\nmetric old  new difference\n"
+         "  jobs   2 none       none"),
+        ("judge=chat", old_sweep, "pooled: not compared, since one group of the repeated run has become several"),
+        ("", None, None),
+    ):  # fmt: skip
+        record = {**again, "rerun": {"run_id": old_job, "sweep": sweep}}
+        found = argument.of_sweep(Jobs("s", "e", [{"name": "new one"}, record], [], pd.DataFrame(), group))
+        assert found.tags == ({"rerun_of": old_sweep} if sweep else {})
+        with tracker.run("sweep", {}, {}) as run:
+            run.metrics({"ir_score": 0.5})
+            lines = found.compared(tracker, run)
+        assert lines == [
+            "\nagainst the runs that were repeated:", "1 of 1 jobs equal to the last bit in every metric",
+            *([last] if last else []),
+        ]  # fmt: skip
+        assert (comparison.TABLE in track.Reader(uri).files(run.run_id, "")) == (last is not None and not group)
+    origin = Origin(old_job, None, {}, (), track.Reader(uri).run(old_job).tags)
+    assert origin.record == {"rerun": {"run_id": old_job, "sweep": None}}
+    with tracker.resume(new_job) as run:
+        told = origin.compared(tracker, run)
+    assert told == ["1 of 1 metrics equal to the last bit\n  took: cost_usd 2 → 0.5"]
+    assert origin.changed({"dataset_digest": "d1", "prompts": "p2", "other": "x"}) == [
+        "prompts is p2 here, the run had p1", "other is x here, the run had none on record",
+    ]  # fmt: skip
+
+
+def test_twenty_differences_are_told_one_by_one_and_packages_that_change_no_number_are_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(provenance, "origin_tags", lambda: {"ragauge_version": "1.1", "git_commit": "c1"})
+    monkeypatch.setattr(provenance, "installed_packages", lambda: {"numpy": "2", "scipy": "1", "a": "1", "g": "1"})
+    had = {"numpy": "1", "scipy": "1", "torch": "3", **dict.fromkeys("abcdef", "0")}
+    assert environment_differences({"ragauge_version": "1.1", "git_commit": "c1"}, had) == [
+        "numpy is 2 here, the run had 1", "torch is missing here, the run had 3",
+        "7 other package(s) differ: a, b, c, d, e, ...",
+    ]  # fmt: skip
+    assert environment_differences({"git_commit": "c1-dirty"}, {}) == [
+        "ragauge is 1.1 here, the run had none on record", "git commit is c1 here, the run had c1-dirty",
+        "no git commit identifies the run's code: none on record, or changes beside it",
+        "the run has no record of its packages",
+    ]  # fmt: skip
+    for n in (20, 22):
+        tell("again", [f"d{i}" for i in (*range(n), 0)], "nothing", ["override: x"])
+        more = ["  and 2 more difference(s)"] if n > 20 else []
+        assert capsys.readouterr().err.splitlines() == [
+            "again", *(f"  d{i}" for i in range(20)), *more, "  override: x",
+        ]  # fmt: skip
 
 
 # --- one clone, and another -------------------------------------------------------------------------------
