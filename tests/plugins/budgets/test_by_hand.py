@@ -213,12 +213,12 @@ def test_the_section_has_the_rows_of_its_tables() -> None:
     assert exact is not None
     assert exact.n_budgets == 3
     pd.testing.assert_frame_equal(found.tables["budget_tests"], exact.tests)
-    assert drawn["budget_tests"] != budgets(FRAME, seed=4).tests.to_dict("records")  # type: ignore[union-attr]
+    assert drawn["budget_tests"] != budgets(FRAME, seed=4).tests.to_dict("records")
     (section,) = OverBudgets().show(jobs, value, {}).sections
     intro, smallest, note, fold, bands = section.blocks
-    assert "with 95 % confidence" in intro.text  # type: ignore[union-attr]
-    assert "at most 1.0 points (a score of 0.010) worse" in intro.text  # type: ignore[union-attr]
-    assert note.text.startswith("This sweep has 3 budgets")  # type: ignore[union-attr]
+    assert "with 95 % confidence" in intro.text
+    assert "at most 1.0 points (a score of 0.010) worse" in intro.text
+    assert note.text.startswith("This sweep has 3 budgets")
     assert isinstance(smallest, Grid)
     assert isinstance(fold, Fold)
     assert isinstance(bands, Fold)
@@ -229,7 +229,7 @@ def test_the_section_has_the_rows_of_its_tables() -> None:
          (r["n"], None, None, "whole")]
         for r in drawn["smallest_budgets"]
     ]  # fmt: skip
-    assert [[shown(c) for c in row] for row in bands.blocks[0].rows] == [  # type: ignore[union-attr]
+    assert [[shown(c) for c in row] for row in bands.blocks[0].rows] == [
         [r["system"], names[r["measure"]], str(r["n_tokens"]), (r["value"], r["lo"], r["hi"], kind),
          (r["band_lo"], None, None, kind), (r["band_hi"], None, None, kind)]
         for r in drawn["budget_bands"] for kind in ["score" if r["measure"] == "ir_score" else "share"]
@@ -245,7 +245,7 @@ def test_the_section_has_the_rows_of_its_tables() -> None:
             p = [r["p"], r["p_all_budgets"], corrected[ps.index(r["p_all_budgets"])]]
             most.append([f"{r['a']} – {r['b']}", label, str(r["n_tokens"]), (r["difference"], r["lo"], r["hi"], kind),
                          *((one, None, None, "p") for one in p), (r["n"], None, None, "whole")])  # fmt: skip
-    assert [[shown(c) for c in row] for row in fold.blocks[1].rows] == most  # type: ignore[union-attr]
+    assert [[shown(c) for c in row] for row in fold.blocks[1].rows] == most
     alone = Jobs("s", "e", [{"seed": 3}], [], FRAME[FRAME["system"] == A])
     kept = OverBudgets().compute(alone, {})
     assert kept is not None

@@ -56,7 +56,7 @@ class World:
         for name, (stage, params, _, size, made, used, _) in ENTRIES.items():
             inputs = {"data": self.digest["data"], "gone": "f" * 64} if name == "old" else {}
             key = Key(stage, 3, params, inputs)
-            path = store.get(key, lambda folder, size=size: (folder / "data").write_bytes(b"x" * size)).path  # type: ignore[misc]
+            path = store.get(key, lambda folder, size=size: (folder / "data").write_bytes(b"x" * size)).path
             self.digest[name], self.size[name] = key.digest, bytes_in(path)
             aged(path / KEY_FILE, used)
             aged(path, made)
