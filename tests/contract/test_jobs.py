@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
+import pytest
 
-from ragauge.contract.jobs import Compared, Jobs, system_names
+from ragauge.contract.families import Families
+from ragauge.contract.jobs import Compared, Jobs, settings_of, system_names
 
 
 def record(system: str, n: int = 100, /, **changes: Any) -> dict[str, Any]:
@@ -48,17 +50,54 @@ def test_metrics_are_those_of_each_system_by_budget() -> None:
     assert found == {"a": {100: {"ir_score": 0.1}, 300: {"ir_score": 0.3}}, "b": {100: {"ir_score": 0.1}}}
 
 
-def test_systems_are_named_by_what_differs_but_for_the_budget() -> None:
-    assert system_names([["retriever=a", "n_tokens=1"], ["retriever=a", "n_tokens=2"]]) == ["a", "a"]
-    assert system_names([["retriever=a", "llm=x"], ["retriever=b", "llm=x"]]) == ["a", "b"]
-    assert len(set(system_names([["retriever=a", "llm=x"], ["retriever=a"], ["retriever=b"]]))) == 3
+@pytest.mark.parametrize(
+    ("jobs_", "names"),
+    [
+        (["retriever=a n_tokens=1", "retriever=a n_tokens=2"], ["a", "a"]),
+        (["retriever=a llm=x", "retriever=b llm=x"], ["a", "b"]),
+        (["retriever=a llm=x", "retriever=a", "retriever=b"], ["a · x", "a · default", "b · default"]),
+        (["+chunker.size=5 llm=x", "llm=y"], ["chunker.size=5 · x", "chunker.size=default · y"]),
+        (["recorded.system=s1", "recorded.system=s2"], ["s1", "s2"]),
+        (["llm=x", "llm=x"], ["all", "all"]),
+        (["-m retriever=a"], ["a"]),
+        # A sample of answers stands in a name only where nothing else tells jobs apart.
+        (["retriever=a n_tokens=1 llm.sample=60", "retriever=b n_tokens=1 llm.sample=80"], ["a", "b"]),
+        (["retriever=a llm.sample=60", "retriever=a llm.sample=80"], ["llm.sample=60", "llm.sample=80"]),
+    ],
+)
+def test_systems_are_named_by_what_differs_but_for_the_budget(jobs_: list[str], names: list[str]) -> None:
+    assert system_names([job.split() for job in jobs_]) == names
 
 
-def test_a_sample_of_answers_is_in_a_name_only_where_nothing_else_tells_jobs_apart() -> None:
-    raced = [["retriever=a", "n_tokens=100", "llm.sample=60"], ["retriever=b", "n_tokens=100", "llm.sample=80"]]
-    assert system_names(raced) == ["a", "b"]
-    swept = [["retriever=a", "llm.sample=60"], ["retriever=a", "llm.sample=80"]]
-    assert system_names(swept) == ["llm.sample=60", "llm.sample=80"]
+def test_the_settings_of_systems_are_the_options_that_differ() -> None:
+    records = [
+        record("bm25", 100, choices={"retriever": "run_1", "llm": "x"}, system="one"),
+        record("sim", 200, overrides=["retriever=sim", "+chunker.size=5", "~rerun", "hydra.verbose=1", "llm=x"],
+               choices={"retriever": "sim", "llm": "x"}, system="two"),
+    ]  # fmt: skip
+    assert settings_of(records) == {
+        "one": {"retriever": "run_1", "chunker.size": "default"},
+        "two": {"retriever": "sim", "chunker.size": "5"},
+    }
+    named = jobs(*records)
+    assert named.systems == ["one", "two"]
+    assert jobs(*records, record("c")).systems[0] != "one"  # an older record has no name
+
+
+def test_measures_families_and_units_are_those_of_the_records() -> None:
+    em, f1 = ({"name": name, "label": name.upper()} for name in ("em", "f1"))
+    found = jobs(record("a", answer_measures=[em], report={"family": "all"}, cluster="user"),
+                 record("b", answer_measures=[{**em, "label": "other"}, f1], report={"family": "section"}))  # fmt: skip
+    assert [(info.name, info.label) for info in found.answer_measures] == [("em", "EM"), ("f1", "F1")]
+    assert found.families == Families("all")
+    assert found.units == "topics"
+    for cluster, units in (
+        ("user", "clusters of topics (user)"),
+        ("document", "documents"),
+        (None, "clusters of topics"),
+    ):
+        clustered = jobs(record("a", cluster=cluster))
+        assert Jobs(*list(vars(clustered).values())[:4], clustered.outcomes.assign(topic_cluster="c")).units == units
 
 
 def test_the_heading_of_pairs_names_the_baseline_and_the_budget() -> None:
