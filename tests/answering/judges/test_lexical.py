@@ -85,6 +85,23 @@ def test_a_choice_that_the_question_names(answer: str, label: int, tools: Tools)
     assert judge(answer, tools, reference="the Red Tower", query=query)["label"] == label
 
 
+@pytest.mark.parametrize(
+    ("reference", "answer", "label"),
+    [
+        ("yes", "Paris", 4),
+        ("no", LACK_OF_INFORMATION, 1),
+        ("yes", "Yes, in 1890.", 5),
+        ("Graz", "Linz", 4),
+        ("Graz", "Graz", 5),
+    ],
+)
+def test_without_evidence_no_answer_covers_all_of_it(reference: str, answer: str, label: int, tools: Tools) -> None:
+    topics = pd.DataFrame({"qid": ["q"], "query": ["Was she born in Graz?"], "answer": [reference]})
+    evidence = pd.DataFrame({"qid": [], "part": [], "docno": [], "text": []})
+    answers = pd.DataFrame({"qid": ["q"], "n_tokens": [100], "answer": [answer]})
+    assert LexicalJudge().judge(topics, evidence, answers, tools)["label"].tolist() == [label]
+
+
 def test_most_words_of_a_long_reference(tools: Tools) -> None:
     assert judge("Born in Graz, Styria.", tools, reference="Graz, Styria, Austria")["label"] == 3
     assert judge("Born in Austria.", tools, reference="Graz, Styria, Austria")["label"] == 4

@@ -57,7 +57,7 @@ class LexicalJudge:
     component: ClassVar[str] = "lexical"
     kind: ClassVar[str] = "embedded"
     uses: ClassVar[frozenset[str]] = frozenset()
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     support: float = 0.5
     cover: float = 0.75
@@ -88,7 +88,7 @@ class LexicalJudge:
         content = set(words) - GRAMMAR_WORDS
         covered = [bool(part) and len(part & content) >= self.cover * len(part) for part in truth.parts]
         supported = not truth.parts or len(content & truth.supporting) >= self.support * len(content)
-        holds = _holds(truth, words, all(covered))
+        holds = _holds(truth, words, bool(covered) and all(covered))
         if not words or (not holds and _LACK.search(answer)):
             return Verdict(1, reason="says that information is lacking" if words else SAYS_NOTHING)
         if words[0] == _OPPOSITE.get(tuple(truth.reference)):
