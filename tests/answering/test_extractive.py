@@ -57,15 +57,27 @@ def test_a_span_of_the_kind_that_is_asked_for_is_cut_out(question: str, answer: 
     assert asked(question, TEXT, tools) == answer
 
 
-def test_words_alone_are_compared_without_an_embedder(tools: Tools) -> None:
-    llm = Extractive(threshold=0.9, by="words")
-    assert llm.uses == frozenset()
-    questions = ["Who built the red tower?", "Who built the red castle?"]
-    topics = pd.DataFrame({"qid": ["q", "r"], "query": questions, "answer": ["", ""]})
-    rows = contexts(("q", 50, TEXT), ("r", 50, TEXT))
-    found = llm.answer(topics, rows, replace(tools, embedder=None))  # type: ignore[arg-type]
-    # All words of the first question stand in one sentence: a score of 1. A castle stands in none.
-    assert found["answer"].tolist() == ["Anna Berg", LACK_OF_INFORMATION]
+@pytest.mark.parametrize(
+    ("question", "score"),
+    [
+        ("Who built the red tower?", 1.0),  # no names: the share of red, tower and built
+        ("Who built the red castle?", 2 / 3.6931),  # castle, in no sentence, weighs 1, red and built 1 / (1 + log 2)
+        ("When did Anna Berg bake?", 0.35),  # all names of a sentence that is about them, none of the other words
+        ("When did Anna Berg build?", 1.0),
+        ("When did Otto Berg build?", 0.25),  # half of the names, squared
+    ],
+)
+def test_words_alone_are_compared_without_an_embedder(question: str, score: float, tools: Tools) -> None:
+    topics = pd.DataFrame({"qid": ["q"], "query": [question], "answer": [""]})
+    rows = contexts(("q", 50, "Anna Berg built the red tower in 1911. Rain fell."))
+    assert Extractive(by="words").uses == frozenset()
+
+    def answer(threshold: float) -> str:
+        llm = Extractive(threshold=threshold, by="words")
+        return str(llm.answer(topics, rows, replace(tools, embedder=None))["answer"][0])  # type: ignore[arg-type]
+
+    assert answer(score - 0.001) == ("1911" if question.startswith("When") else "Anna Berg")
+    assert answer(min(score + 0.001, 1)) == (LACK_OF_INFORMATION if score < 1 else answer(1))
     with pytest.raises(ConfigError, match=r"llm\.by='letters'"):
         Extractive(by="letters")
 

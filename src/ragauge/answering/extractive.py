@@ -76,11 +76,12 @@ class Extractive:
     A sentence scores the squared share of the question's names in it times a mean of the share of its other words and
     the cosine without names. A question by way of another thing takes two sentences, and the lesser score. threshold:
     the score in [-1, 1] that is needed (a third for each of two alternatives); below it information is lacking.
-    by: cosine, or words, which needs no embedder: the share of the other words then stands for the whole mean.
+    by: cosine, or words, which needs no embedder: the share of the other words then stands for the cosine, and 1 for
+    that share, or the share for the whole mean where the question has no name.
     """
 
     component: ClassVar[str] = "extractive"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     kind: ClassVar[str] = "embedded"
 
     threshold: float = 0.34
@@ -159,9 +160,10 @@ class _Context:
         shared = np.array([[stem in s for stem in stems] or [False] for s in self._stems])
         share = (shared @ rare) / rare.sum()
         if self._vectors is None:
-            return np.asarray(named.mean(1) ** 2 * share)
-        cosines = self._vectors @ self._asked[_meaning(question, _names(question))]
-        scores: np.ndarray = named.mean(1) ** 2 * (_SHARED * share + (1 - _SHARED) * cosines)
+            told = _SHARED + (1 - _SHARED) * share if names else share
+        else:
+            told = _SHARED * share + (1 - _SHARED) * (self._vectors @ self._asked[_meaning(question, _names(question))])
+        scores: np.ndarray = named.mean(1) ** 2 * told
         return scores
 
 
