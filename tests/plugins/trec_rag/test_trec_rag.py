@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from processes import run
@@ -92,6 +93,8 @@ def test_citations_may_be_ids(tmp_path: Path) -> None:
         ({"answer": [{"text": "So.", "citations": [2]}]}, r"cites 2: allowed are the places of 2 references, from 0"),
         ({"answer": [{"text": "So.", "citations": [True]}]}, r"cites True: allowed are"),
         ({"answer": [{"text": "So."}]}, r"'citations' is not a list|'citations' is missing"),
+        ({"references": ["a b"]}, r"reference 'a b' is empty or holds white space"),
+        ({"answer": [{"text": "a\u2028b", "citations": []}]}, r"sentence 0 holds the line separator U\+2028"),
         ({"references": [A0, A0]}, r"reference 'msmarco_v2\.1_doc_00_1#0_10' stands twice"),
         ({"topic_id": None}, r"'topic_id' is neither a text nor a whole number"),
         ({"run_id": 3}, r"'run_id' is not a string"),
@@ -150,18 +153,7 @@ def test_one_command_reads_a_run_and_one_writes_it_again(files: dict[str, Path],
     assert read_trec_run(tmp_path / "again/run.trec")["docno"].tolist() == [A1, A0]
 
 
-def test_answers_of_other_systems_cite_documents_by_the_marks_in_their_text() -> None:
-    said = sentences_of("Anna built it [1][3]. It is high [2]. Nothing [9].")
-    documents = ["a", "b", "a", "c"]  # two chunks of one document
-    assert writing._cited(documents, said, 20) == (
-        ("a", "b", "c"),
-        (Sentence("Anna built it.", (0,)), Sentence("It is high.", (1,)), Sentence("Nothing.", ())),
-    )
-    references, found = writing._cited(documents, said[:1], 2)
-    assert (references, found[0].citations) == (("a",), (0,))  # of more than are allowed those that are cited
-
-
-def test_scores_are_those_of_exact_fractions(tmp_path: Path) -> None:
+def test_scores_are_those_of_exact_fractions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng, weights = random.Random(0), {"support": Fraction(1), "partial_support": Fraction(1, 2), "not_support": 0}
     rows = [
         {
@@ -195,6 +187,8 @@ def test_scores_are_those_of_exact_fractions(tmp_path: Path) -> None:
     (tmp_path / "assignments.jsonl").write_text(lines(*rows), encoding="utf-8")
     out = tmp_path / "scores.jsonl"
     assert command.main(["scores", str(tmp_path / "assignments.jsonl"), "-o", str(out)]) == 0
+    shown = ", ".join(f"{name.removesuffix('_score')} {float(total[name]):.4f}" for name in names)
+    assert capsys.readouterr().out == f"{out}: means over topics: {shown}\n"
     assert [json.loads(line) for line in out.read_text().splitlines()] == scores.score_lines(rows)
     (tmp_path / "bad.jsonl").write_text(lines(rows[0], {"qid": "q", "nuggets": [{"importance": "vital"}]}))
     with pytest.raises(DataError, match=r"bad\.jsonl, line 2: nugget 1 is no object with importance and an assignment"):
@@ -206,10 +200,116 @@ def test_the_length_is_counted_as_the_track_does() -> None:
     assert one.length == 4
 
 
-def test_ir_metadata_is_read_as_it_was_written() -> None:
-    metadata = {"tag": "é: x", "method": {"automatic": True, "retrieval": [{"name": "bm25"}]}, "data": {"n": 3}}
-    header = writing.ir_metadata(metadata)
-    assert header.startswith("# ir_metadata.start\n# tag: 'é: x'\n")
-    assert header.endswith("# ir_metadata.end\n")
-    assert writing.read_ir_metadata(header + "q Q0 d 0 1.0 x\n") == metadata
-    assert writing.read_ir_metadata("q Q0 d 0 1.0 x\n") is None
+# A finished job: documents of the context by passage, the answer with its marks, status. Of q4 twenty-one documents
+# stand in the context, one more than a reference may have; q3 was not sampled.
+JOB = {
+    "q1": ("Who built it?", "a%p0 b%p0 a%p1", "Anna built it [2]. It is 75 m high [1][3]. Nothing [9].", "ok"),
+    "q2": ("When?", "c%p0", None, "missing"),
+    "q3": ("Why?", "a%p0", None, "not sampled"),
+    "q4": ("Where?", " ".join(f"d{i}%p0" for i in range(21)), "In Graz [21][3].", "ok"),
+}
+NUGGETS = [
+    {"nugget": "Anna built it", "importance": "vital", "support": "support"},
+    {"nugget": "in 1901", "importance": "okay", "support": "not_support"},
+]
+
+
+def job_by_hand(folder: Path, **columns: list[Any]) -> Path:
+    """The folder of the job, whose run was reranked; columns: more of its outcomes."""
+    digest = "1" * 64
+
+    def frame(stage: str, name: str, **of: Any) -> None:
+        (folder / stage / digest).mkdir(parents=True, exist_ok=True)
+        pd.DataFrame(of).to_parquet(folder / stage / digest / f"{name}.parquet")
+
+    qids = list(JOB)
+    queries, docnos, answers, status = map(list, zip(*JOB.values(), strict=True))
+    docnos = [one.split() for one in docnos]
+    frame("dataset", "topics", qid=qids, query=queries, answer=[None] * 4)
+    frame("dataset", "evidence", qid=["q1"], part=[0], docno=["a"], text=["Anna did."])
+    frame("context", "layouts", qid=qids, layout=0, text="x" * 50, docnos=docnos,
+          starts=[[2 * i for i in range(len(of))] for of in docnos])  # fmt: skip
+    frame("context", "prefixes", qid=qids, layout=0, n_tokens=5, end=50, n_chunks=[len(of) for of in docnos], n_used=5)
+    frame("run", "run", qid=["q1", "q1"], docno=["a%p0", "b%p0"], score=[2.0, 1.0], rank=[0, 1])
+    frame("reranked", "run", qid=["q1", "q1"], docno=["b%p0", "a%p0"], score=[4.0, 3.0], rank=[0, 1])
+    outcomes = {"qid": qids, "answer": answers, "answer_status": status, "answer_error": None, "label": None}
+    pd.DataFrame({**outcomes, **columns}).to_parquet(folder / "outcomes.parquet")
+    details = [("q1", "nuggets_strict_vital", json.dumps({"nuggets": NUGGETS})), ("q2", "nuggets_strict_vital", "{}"),
+               ("q4", "nuggets_strict_vital", None), ("q1", "em", json.dumps({"nuggets": []}))]  # fmt: skip
+    pd.DataFrame(details, columns=["qid", "measure", "detail"]).to_parquet(folder / "answer_details.parquet")
+    record = {
+        "name": "a job", "store": str(folder), "n_tokens": 5, "overrides": ["retriever=bm25", "n_tokens=5"],
+        "entries": dict.fromkeys(("dataset", "context", "run", "reranked"), digest), "rankings": {"rr": "RR"},
+        "choices": {"rewriter": "none", "retriever": "bm25", "reranker": "llm", "llm": "ollama"},
+        "dataset": {"name": "made", "digest": "2" * 64},
+    }  # fmt: skip
+    (folder / "job.json").write_text(json.dumps(record))
+    return folder
+
+
+def test_a_job_by_hand_in_all_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = job_by_hand(tmp_path)
+    assert command.main(["export", str(folder)]) == 0
+    out = folder / "trec_rag"
+    told = {"answers.jsonl": 3, "run.trec": 2, "nuggets.jsonl": 1, "assignments.jsonl": 1}
+    assert capsys.readouterr().out.splitlines() == [f"{out / name}: {n} rows" for name, n in told.items()]
+
+    def row(qid: str, references: list[str], length: int, *said: tuple[str, list[int]]) -> dict[str, Any]:
+        answer = [{"text": text, "citations": cited} for text, cited in said]
+        return {"run_id": "bm25", "topic_id": qid, "topic": JOB[qid][0], "references": references,
+                "response_length": length, "answer": answer}  # fmt: skip
+
+    rows = [
+        row("q1", ["a", "b"], 9, ("Anna built it.", [1]), ("It is 75 m high.", [0]), ("Nothing.", [])),
+        row("q2", ["c"], 0),
+        row("q4", ["d2", "d20"], 2, ("In Graz.", [1, 0])),
+    ]
+    assert (out / "answers.jsonl").read_text() == lines(*rows)
+    nuggets = [{"text": one["nugget"], "importance": one["importance"]} for one in NUGGETS]
+    assert (out / "nuggets.jsonl").read_text() == lines({"query": "Who built it?", "qid": "q1", "nuggets": nuggets})
+    assigned = [{**of, "assignment": one["support"]} for of, one in zip(nuggets, NUGGETS, strict=True)]
+    whole = {"query": "Who built it?", "qid": "q1", "answer_text": "Anna built it. It is 75 m high. Nothing.",
+             "response_length": 9, "run_id": "bm25", "nuggets": assigned}  # fmt: skip
+    assert (out / "assignments.jsonl").read_text() == lines(whole)
+    run = (out / "run.trec").read_text()
+    assert run.startswith("# ir_metadata.start\n# tag: bm25\n")
+    assert [line.split()[2:] for line in run.splitlines()[-2:]] == [
+        ["b", "0", "1.0000000000", "bm25"], ["a", "1", "0.5000000000", "bm25"],
+    ]  # fmt: skip
+    found = writing.read_ir_metadata(run)
+    assert found is not None
+    assert writing.read_ir_metadata(run.partition(".end")[2]) is None
+    assert (found["data"], found["research goal"]) == (
+        {"test collection": {"name": "made", "digest": "2" * 64}}, {"evaluation": {"reported measures": ["RR"]}},
+    )  # fmt: skip
+    assert found["implementation"]["executable"] == {"cmd": "ragauge retriever=bm25 n_tokens=5"}
+    assert found["method"] == {"automatic": True, "retrieval": [{"name": "bm25", "method": "retriever"},
+                                                                {"name": "llm", "method": "reranker"}]}  # fmt: skip
+
+
+def test_the_year_the_team_and_what_a_participant_said_decide_the_format(tmp_path: Path) -> None:
+    given = {**OF_2025["metadata"], "run_id": "theirs"}
+    said = (Sentence("Because.", (1,)),)
+    columns = {
+        "cited_answer": [marked(said), None, None, None], "rag_references": ['["x", "y"]', None, None, None],
+        "rag_run_id": ["theirs", None, None, None], "rag_topic_id": ['"q1"', None, None, None],
+        "rag_metadata": [json.dumps(given), None, None, None],
+    }  # fmt: skip
+
+    def exported(*more: str) -> list[dict[str, Any]]:
+        assert command.main(["export", str(job_by_hand(tmp_path, **columns)), "-o", str(tmp_path / "out"), *more]) == 0
+        return [json.loads(line) for line in (tmp_path / "out" / "answers.jsonl").read_text("utf-8").splitlines()]
+
+    answer = [{"text": "Because.", "citations": [1]}]
+    theirs, own, _ = exported()
+    assert theirs == {"metadata": given, "references": ["x", "y"], "answer": answer}
+    assert (own["run_id"], own["topic_id"]) == ("bm25", "q2")
+    theirs, own, _ = exported("--year", "2025", "--team", "us", "--run-id", "mine")
+    assert theirs["metadata"] == {**given, "run_id": "mine"}
+    assert own["metadata"] == {"team_id": "us", "run_id": "mine", "type": "automatic", "narrative_id": "q2",
+                               "narrative": "When?"}  # fmt: skip
+    theirs, _, last = exported("--year", "2024")
+    assert theirs == {"run_id": "theirs", "topic_id": "q1", "topic": "Who built it?", "references": ["x", "y"],
+                      "response_length": 1, "answer": answer}  # fmt: skip
+    assert exported("--year", "2025")[2]["metadata"]["team_id"] == "organizer"
+    assert len(exported("--year", "2025")[2]["references"]) == 21 > len(last["references"])
