@@ -89,10 +89,16 @@ def test_made_conversations_name_a_town_first_and_lean_on_it_later() -> None:
         assert answer in text
     last = topics.iloc[5]
     assert last["history"] == [text for row in topics.iloc[:5].itertuples() for text in (row.query, row.answer)]
-    again = MadeConversations(conversations=5, turns=6, towns=9).load()
-    assert frames.content_digest(again.topics) == frames.content_digest(topics)
-    with pytest.raises(ConfigError, match=r"dataset\.turns=9.*from 2 to 8"):
-        MadeConversations(turns=9)
+    # The same bytes as ever: else raise the `version`.
+    worlds = [one.load() for one in (MadeConversations(), MadeConversations(conversations=7, turns=7, towns=4, seed=2))]
+    digests = [frames.content_digest(frame)[:12] for of in worlds for frame in (of.docs, of.topics, of.evidence)]
+    assert " ".join(digests) == "32194af1b45c 9efd537485a2 de1f758c35a4 390b4996641e 25287f971666 b494614264e9"
+    MadeConversations(conversations=2, turns=2, towns=4, seed=0)
+    MadeConversations(conversations=1000, turns=8, towns=200)
+    for key, wrong in (("conversations", 1), ("conversations", 1001), ("turns", 1), ("turns", 9), ("towns", 3),
+                       ("towns", 201), ("seed", -1)):  # fmt: skip
+        with pytest.raises(ConfigError, match=rf"dataset\.{key}={wrong}: allowed are"):
+            MadeConversations(**{key: wrong})
 
 
 def test_a_chat_model_reads_what_came_before_and_other_prompts_stay() -> None:

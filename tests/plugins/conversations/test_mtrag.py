@@ -74,6 +74,18 @@ def test_a_turn_says_whether_its_evidence_is_that_of_an_earlier_turn(tmp_path: P
     assert data.topics["earlier_evidence"].fillna("").tolist() == ["", "", "yes", "no", ""]
 
 
+def test_of_several_annotators_the_last_one_says_what_is_relevant(tmp_path: Path) -> None:
+    contexts = []
+    for docno, said in {"m-1": "no 1 yes 2", "m-2": "no 9 yes 3", "m-3": "yes 0", "m-4": "no 5", "m-5": ""}.items():
+        words = said.split()
+        annotators = {
+            f"g{i}": {"value": words[i], "timestamp": int(words[i + 1]) or None} for i in range(0, len(words), 2)
+        }
+        contexts.append({**passage(docno, f"Text of {docno}."), "feedback": {"relevant": annotators}})
+    data = MTRAG(path=written(tmp_path, "tasks.jsonl", {**SECOND, "contexts": contexts})).load()
+    assert data.evidence["docno"].tolist() == ["m-1", "m-3"]
+
+
 def test_corpus_qrels_and_rewrites_stand_beside_the_tasks(tmp_path: Path) -> None:
     other = {"_id": "m-2", "title": None, "text": "The mill of Orrin stands since 1804."}
     qrels = tmp_path / "dev.tsv"
