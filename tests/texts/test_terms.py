@@ -1,3 +1,5 @@
+from importlib.metadata import version
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,3 +78,28 @@ def test_a_word_of_mixed_scripts_is_one_word():
 def test_folding_twice_is_folding_once(text):
     folded = fold(text)
     assert fold(folded) == folded
+
+
+# Of each language: stemmed, stop words left out; a text, its terms, and those of it as a query; ~ is a stop word.
+TABLE = [
+    ("english", True, True, "The Cat's whiskers describe the RUNNING cafés", "the~ cat whisker describ~ the~ run cafe"),
+    ("english", False, False, "The Cat's whiskers", "the cat whiskers"),
+    ("german", True, True, "Die Häuser der Straße am Fluß", "die~ haus der~ strass am~ fluss"),
+    ("german", False, True, "Die Häuser der Straße", "die~ hauser der~ strasse"),
+    ("french", True, True, "L’histoire des étoiles", "l~ histoir de~ etoil"),
+    ("turkish", True, True, "İSTANBUL'da IŞIKLAR ve evler", "istanbul da~ isik ve~ ev"),
+    ("russian", True, True, "Ёлки и МОСКВА", "елк и~ москв"),
+    ("hindi", True, True, "किताबें और घर", "किताब और~ घर"),
+    ("vietnamese", True, True, "những ngôi nhà của Việt Nam", "nhung~ ngoi nha cua~ viet nam"),
+    ("other", True, True, "Die Häuser's Café", "die hauser s cafe"),
+    ("auto", True, True, "Die Häuser", "die hauser"),
+]
+
+
+@pytest.mark.parametrize(("language", "stems", "stops", "text", "told"), TABLE)
+def test_terms_of_a_language(language, stems, stops, text, told):
+    analysis = Analysis(language, stems, stops)
+    assert analysis.of_text(text) == told.replace("~", "").split()
+    assert analysis.of_query(text) == [term for term in told.split() if not term.endswith("~")]
+    snowball = version("snowballstemmer") if stems and language not in ("vietnamese", "other") else None
+    assert analysis.identity == {"language": language, "snowball": snowball}
