@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 import re
@@ -24,14 +23,13 @@ from ragauge.contract.frames import Batches
 from ragauge.contract.identity import identity
 from ragauge.datasets import JsonlDataset
 from ragauge.plugins.fictional import collection, names
-from ragauge.plugins.fictional.articles import text_of, write_article
+from ragauge.plugins.fictional.articles import write_article
 from ragauge.plugins.fictional.collection import write_shards
 from ragauge.plugins.fictional.entities import Region
 from ragauge.plugins.fictional.names import Names
 from ragauge.plugins.fictional.prose import STYLES
 from ragauge.plugins.fictional.questions import kinds
 from ragauge.plugins.fictional.region import make_region, sizes
-from ragauge.plugins.fictional.relations import OF_KIND, RELATIONS
 from ragauge.plugins.fictional.source import FictionalWorld
 
 
@@ -128,15 +126,6 @@ def test_the_default_world_asks_short_questions_in_plain_prose() -> None:
     lengths = [len(sentence.split()) for sentence in sentences]
     assert sum(lengths) / len(lengths) < 12
     assert max(lengths) < 30
-
-
-@pytest.mark.parametrize("pronouns", [0, 0.5])
-def test_where_sentences_name_their_subject_the_reader_confirms_as_many(pronouns: float) -> None:
-    named = world_of(documents=300, questions=30, seed=3, pronouns=pronouns).load()
-    answerable = named.topics[~named.topics["unanswerable"]]
-    for topic in answerable.itertuples():
-        assert Reader(_sentences(named, topic.qid)).solve(topic.query) in list(topic.answers), topic.query
-    assert len(answerable) == 240
 
 
 def test_pronouns_say_how_many_sentences_with_a_fact_need_not_name_their_subject() -> None:
@@ -238,14 +227,6 @@ def test_twins_change_one_fact_in_one_sentence_and_the_answer_with_it(data: obje
             assert found in twin.changed_answers, twin
 
 
-def test_a_count_changes_by_one_in_its_twin(data: object) -> None:
-    topics = data.topics.set_index("qid")  # type: ignore[attr-defined]
-    for twin in WORLD.counterfactuals().itertuples():
-        query = topics.loc[twin.qid, "query"]
-        if topics.loc[twin.qid, "hops"] == 1 and topics.loc[twin.qid, "type"] == "aggregation":
-            assert int(twin.changed_answer) == int(twin.answer) - 1, query
-
-
 @pytest.mark.parametrize("documents", [100, 1_100])
 def test_one_seed_gives_the_same_bytes_in_any_process(tmp_path: Path, documents: int) -> None:
     code = (
@@ -266,16 +247,44 @@ def test_one_seed_gives_the_same_bytes_in_any_process(tmp_path: Path, documents:
     assert hashlib.sha256(other[0].read_bytes()).hexdigest() != digests[0]["corpus-00000.jsonl"]
 
 
-def test_the_bytes_of_a_world_are_those_of_its_version() -> None:
-    """Where this fails the world has changed: raise `FictionalWorld.version` and put the new digest here."""
+# Worlds that differ in every knob, and the digests of their documents, topics, evidence and twins.
+BYTES = {
+    "default": ({}, "4ae6d84f12e7 8d643806ba93 ad89dbd17baf d92df120531b"),
+    "hard": ({"documents": 120, "questions": 5, "seed": 1}, "7161a63a3d55 ab1d05ea4590 4cd14a6b214d b0f3a2c301d5"),
+    "plain": (
+        {"documents": 120, "questions": 5, "seed": 1, "style": "plain"},
+        "64cad5383501 26b84f935f3b 0f9cbd01afc4 78d508b09350",
+    ),
+    "two regions": (
+        {"documents": 1_000, "questions": 20, "seed": 7, "look_alikes": 12, "twins": True},
+        "2d8779c552c9 d272761535a7 bdd7aeeee5c0 8bf365dd3727",
+    ),
+    "all alike": (
+        {"documents": 400, "questions": 20, "look_alikes": 1, "pronouns": 0.5, "style": "plain"},
+        "325b8257e311 537e2c57b4c9 7c5affa5d9ce c0dc53691e32",
+    ),
+    "none alike": (
+        {"documents": 450, "questions": 20, "look_alikes": 0, "pronouns": 0, "limit": 150},
+        "40be5e03293c b62c041e5a76 82354444de21 322c2ca5c8da",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_the_bytes_of_a_world_are_those_of_its_version(name: str) -> None:
+    """Where this fails the world has changed: raise `FictionalWorld.version` and put the new digests here."""
     assert FictionalWorld.version == 2
-    for style, expected in (
-        ("hard", ["7161a63a3d55c343", "ab1d05ea459049d4", "4cd14a6b214dff2c"]),
-        ("plain", ["64cad5383501c735", "26b84f935f3bf99b", "0f9cbd01afc48e66"]),
-    ):
-        found = world_of(documents=120, questions=5, seed=1, style=style).load()
-        digests = [frames.content_digest(frame)[:16] for frame in (found.docs, found.topics, found.evidence)]
-        assert digests == expected, style
+    knobs, expected = BYTES[name]
+    world = world_of(**knobs) if knobs else FictionalWorld()
+    found = world.load()
+    made = (found.docs, found.topics, found.evidence, world.counterfactuals())
+    assert " ".join(frames.content_digest(frame)[:12] for frame in made) == expected
+
+
+def test_the_ends_of_every_knob_are_worlds() -> None:
+    least = FictionalWorld(documents=100, seed=0, look_alikes=0, pronouns=0, max_hops=1, questions=1, limit=1)
+    assert len(least.load().topics) == 1
+    FictionalWorld(documents=1_000_000, look_alikes=12, pronouns=1, max_hops=4)
 
 
 def test_shards_are_the_frames_as_jsonl_reads_them(tmp_path: Path) -> None:
@@ -381,48 +390,6 @@ def test_facts_keep_to_the_years_of_a_life(region: Region) -> None:
             assert int(born) < int(died)
             checked += 1
     assert checked > 50
-
-
-def test_changed_values_leave_every_other_sentence_as_it_is(region: Region) -> None:
-    """For each relation one article, in which a value of it is changed."""
-    for relation in RELATIONS:
-        number = next(n for n, r in region.facts.values if r == relation)
-        old = region.facts.values[number, relation]
-        values = {v for (_, r), v in region.facts.values.items() if r == relation and v != old}
-        entity = region.entities[number]
-        before = text_of(write_article(region, entity))
-        article = write_article(region, entity, region.facts.changed((number, relation), min(values)))
-        assert sum(s.text not in before for s in article) == 1, relation
-
-
-def test_every_rule_of_the_prose_can_be_written_out() -> None:
-    """Each slot of each sentence is a rule or a value that its article gives."""
-    given = {"S", "s", "s_name", "his", "him", "His", "noun", "full", "aka", "aka_end", "alias"}
-    of_style = {"plain": {"other", "recent", "count"}, "hard": {"street"}}
-
-    def slots(template: tuple[object, ...]) -> set[str]:
-        found: set[str] = set()
-        for piece in template:
-            if isinstance(piece, tuple):
-                found.add(piece[0])
-            elif isinstance(piece, list):
-                found |= set().union(*map(slots, piece))
-        return found
-
-    for name, style in STYLES.items():
-        rules = set(style.rules) | given | of_style[name]
-        assert set().union(*(slots(t) for options in style.rules.values() for t in options)) <= rules
-        for kind, prose in style.prose.items():
-            relations = set().union(*prose.facts)
-            assert relations == {relation.name for relation in OF_KIND[kind]}
-            for tells, templates in prose.facts.items():
-                values = {f"{relation}{form}" for relation in tells for form in ("", "_up", "_s")}
-                for template in templates:
-                    named = slots(template)
-                    assert named <= rules | values, (kind, tells)
-                    assert all({r, f"{r}_up", f"{r}_s"} & named for r in tells), (kind, tells)
-            others = itertools.chain(prose.leads, prose.fillers, prose.aka, prose.aka_end)
-            assert set().union(*map(slots, others)) <= rules
 
 
 _KNOWN = """
