@@ -3,7 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.frames import Batches, as_frame
+from ragauge.contract.frames import Batches
 from ragauge.contract.identity import identity
 from ragauge.contract.topics import scorable
 from ragauge.measures import qrels_of
@@ -297,22 +297,3 @@ def test_a_corpus_without_a_text_is_refused_and_documents_without_one_are_counte
     one, three = caplog.messages
     assert one.endswith("corpus.jsonl: 1 of 4 documents has no text and is never retrieved: 'd4'")
     assert three.endswith("3 of 4 documents have no text and are never retrieved: 'd2', 'd3', 'd4'")
-
-
-def test_keys_are_named_as_the_files_have_them(tmp_path: Path) -> None:
-    write(tmp_path, [{"_id": "d 1", "text": "The Aare."}], [{"_id": "q1", "text": " "}], "q1\td1\t1\n")
-    with pytest.raises(DataError, match=r"docno 'd 1' is empty or holds white space \(column '_id'\)"):
-        Beir(path=tmp_path).load()
-    write(tmp_path, [{"_id": "d1", "text": "The Aare."}], [{"_id": "q1", "text": " "}], "q1\td1\t1\n")
-    with pytest.raises(DataError, match=r"the query is empty \(column 'text'\)"):
-        Beir(path=tmp_path).load()
-
-
-@pytest.mark.parametrize("print_as", [lambda rows: json.dumps(rows, indent=2), json.dumps])
-def test_json_printed_as_a_list_is_read(tmp_path: Path, print_as: Callable[[Any], str]) -> None:
-    write(tmp_path)
-    for name, rows in (("corpus.jsonl", CORPUS), ("queries.jsonl", QUERIES)):
-        (tmp_path / name).write_text(print_as(rows))
-    data = Beir(path=tmp_path).load()
-    assert as_frame(data.docs)["docno"].tolist() == ["d1", "d2", "d3", "d4"]
-    assert data.topics["qid"].tolist() == ["q2", "q1"]

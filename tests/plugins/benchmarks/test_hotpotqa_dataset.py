@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -161,23 +160,3 @@ def test_hundred_real_questions_with_extra_passages() -> None:
     text = dict(zip(data.docs["docno"], data.docs["text"], strict=True))
     assert all(row.text in text[row.docno] for row in data.evidence.itertuples())
     assert not data.docs["docno"].str.contains(r"\s|%p").any()
-
-
-def test_dev_sized_file_loads_in_seconds(tmp_path: Path) -> None:
-    sentences = [f" This is sentence number {i} of a paragraph." for i in range(4)]
-    rows = [
-        {
-            "_id": f"q{q}",
-            "question": "Which?",
-            "answer": "This",
-            "supporting_facts": [[f"Title {q * 9}", 1]],
-            "context": [[f"Title {q * 9 + p}", [f"{q} {p}", *sentences]] for p in range(10)],
-        }
-        for q in range(7405)
-    ]
-    source = write(tmp_path, rows)
-    start = time.perf_counter()
-    data = source.load()
-    assert time.perf_counter() - start < 300
-    assert len(data.topics) == 7405
-    assert data.docs["docno"].is_unique

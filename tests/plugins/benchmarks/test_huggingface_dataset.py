@@ -199,21 +199,6 @@ def test_bad_document_is_named_or_dropped(tmp_path: Path, row: Any, what: str) -
     assert as_frame(data.docs)["docno"].tolist() == ["first"]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "what"),
-    [
-        ("rows.parquet", b"PAR1 no", "not a Parquet file"),
-        ("rows.json", b"[{]", "not a JSON file"),
-        ("rows.csv", b'question,answer\n"a', "not a CSV file"),
-        ("rows.jsonl", b"\xff\n", "not UTF-8: it holds the byte 0xff; save the file as UTF-8"),
-    ],
-)
-def test_damaged_file_is_named(tmp_path: Path, name: str, content: bytes, what: str) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=rf"{name}.*({what})"):
-        HuggingFace(path=tmp_path / name).load()
-
-
 def test_what_cannot_be_read_names_the_key(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"dataset\.path is not set"):
         HuggingFace().files()
@@ -252,16 +237,27 @@ def test_rows_come_through_the_library(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("cache")
 def test_source_reads_what_the_library_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = pd.DataFrame(ROWS)
-    made = datasets.Dataset.from_pandas(rows)
-    made.save_to_disk(str(tmp_path / "saved"))
-    saved = datasets.load_from_disk(str(tmp_path / "saved"))
-    monkeypatch.setattr(datasets, "load_dataset", lambda path, subset, split, revision: saved)
+    datasets.Dataset.from_pandas(pd.DataFrame(ROWS)).save_to_disk(str(tmp_path / "saved"))
+    datasets.Dataset.from_list([{"id": "d1", "text": "t"}]).save_to_disk(str(tmp_path / "docs"))
+    asked = []
+
+    def load(path: str, subset: str | None, split: str | None, revision: str | None) -> Any:
+        asked.append((path, subset, split, revision))
+        return datasets.load_from_disk(str(tmp_path / ("docs" if "corpus" in (path, subset) else "saved")))
+
+    monkeypatch.setattr(datasets, "load_dataset", load)
     source = HuggingFace(path="some/set", contexts_column="contexts", evidence_column="contexts")
     assert [file.suffix for file in source.files().values()] == [".arrow"]
     data = source.load()
-    assert len(data.topics) == 2
-    assert len(as_frame(data.docs)) == 2
+    assert (len(data.topics), len(as_frame(data.docs))) == (2, 2)
+    # Documents of the same set have its revision, those of another one have not.
+    whole = {"path": "some/set", "subset": "a", "split": "test", "revision": "r1"}
+    for more in ({"docs_subset": "corpus"}, {"docs": "corpus", "docs_split": "all"}):
+        assert as_frame(HuggingFace(**whole, **more).load().docs)["docno"].tolist() == ["d1"]
+    assert asked == [
+        ("some/set", None, None, None), ("some/set", "a", "test", "r1"), ("some/set", "corpus", None, "r1"),
+        ("corpus", None, "all", None),
+    ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("cache")
@@ -286,13 +282,6 @@ def test_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ConfigError, match=r"needs datasets, which is not installed: pip install 'ragauge\[hub\]'"):
         HuggingFace(path="some/set").files()
-
-
-def test_a_table_of_documents_without_a_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "q.jsonl").write_text('{"question": "Who?", "answer": "Zoe"}\n')
-    (tmp_path / "d.jsonl").write_text('{"id": "1", "text": " "}\n{"id": "2", "text": null}\n')
-    with pytest.raises(DataError, match=r"d\.jsonl: none of its 2 documents has a text"):
-        HuggingFace(path=tmp_path / "q.jsonl", docs=tmp_path / "d.jsonl").load()
 
 
 @pytest.mark.parametrize(
