@@ -88,12 +88,6 @@ def test_places_are_those_by_rank_whatever_the_order_of_the_context() -> None:
     assert found.loc["q1", "use_agreement"] == 1
 
 
-def test_a_passage_of_which_no_text_stands_in_the_context_is_none() -> None:
-    cut = passages(q1=["whole text", "cut off", "next"])
-    cut["chars"] = [10, 3, 0]
-    assert standing(cut)["seen"].tolist() == ["whole text", "cut"]
-
-
 def test_evidence_is_held_where_half_of_the_shorter_text_stands_in_one_piece() -> None:
     own = evidence(("q1", "d", "Anna built the tower in 1902."))
     rows = standing(

@@ -111,14 +111,6 @@ def test_no_hits_score_zero_and_a_failed_answer_is_no_value_of_its_topic_alone()
     assert (values(erag, answered(cut), "q1", n_tokens=0)["status"] == "no context").all()
 
 
-def test_one_hit_and_equal_texts_are_labelled_like_any_other() -> None:
-    erag = ERag(depth=3, measures=("P@1", "P@3", "nDCG@3"))
-    contexts = erag.vary(TOPICS, hits(q1=["Anna"], q2=["Linz", "Linz", "Linz"]), 50, TOOLS)
-    found = values(erag, answered(contexts), "q1", "q2").set_index(["qid", "measure"])["value"].unstack()
-    assert found.loc["q1"].to_dict() == pytest.approx({"erag_p_at_1": 1, "erag_p_at_3": 1 / 3, "erag_ndcg_at_3": 1})
-    assert found.loc["q2"].to_dict() == {"erag_p_at_1": 1, "erag_p_at_3": 1, "erag_ndcg_at_3": 1}
-
-
 def test_the_budget_cuts_a_longer_text_alone_and_leaves_the_others_as_they_are() -> None:
     erag = ERag(depth=2, measures=("P@1",))
     ranking = hits(q1=["one two three four", "one two"])

@@ -139,16 +139,6 @@ def test_a_dry_run_counts_stand_ins_where_the_llm_decides_what_is_found(small: S
         assert not server.calls
 
 
-def test_without_a_model_one_stage_serves_budgets_that_cut_no_text(small: SmallPipelines) -> None:
-    answers = {"erag": ERag(depth=2, measures=("P@1",))}
-    first = small(answers=answers, n_tokens=8)
-    own_values(first)
-    assert "varied_answers" in first.made
-    second = small(answers=answers, n_tokens=16)
-    own_values(second)
-    assert "varied_answers" not in second.made
-
-
 def test_a_failed_answer_from_one_text_is_missing_and_alone_asked_for_again(small: SmallPipelines) -> None:
     erag = ERag(depth=3, measures=("P@1",))
     with ChatServer(reply=reads) as server:
