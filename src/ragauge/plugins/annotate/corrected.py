@@ -76,8 +76,7 @@ def corrected_mean(
     reach = critical * float(np.sqrt(found.variance[0])) / share
     lo, hi = value - reach, value + reach
     if np.ptp(people[has]) < _SAME:
-        variance = float(found.variance[0]) / (share * (1 - least)) ** 2
-        ends = limits_within_0_and_1((value - least) / (1 - least), variance, found.n * share, critical, level)
+        ends = limits_within_0_and_1((value - least) / (1 - least), 0.0, found.n * share, critical, level)
         lo, hi = (end * (1 - least) + least for end in ends)
     of = Estimate(value, min(max(lo, least), value), max(min(hi, 1.0), value), int(labelled.sum()), level)
     return Corrected(of, float(people[has].mean()), float(found.lam[0]))
