@@ -89,3 +89,20 @@ def test_many_files_and_what_is_packed_as_texts_are_may_be_longer(
     monkeypatch.setattr(_packing, "LONGEST", 1)
     monkeypatch.setattr(_packing, "_TIGHTEST", 1000)
     assert sum(1 for _ in lines(file)) == 1000
+
+
+def test_what_is_as_long_as_it_may_be_is_read_and_a_byte_more_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "some.txt.gz"
+    for limit in ("LONGEST", "WHOLE"):
+        monkeypatch.setattr(_packing, "LONGEST", 1000)
+        monkeypatch.setattr(_packing, "WHOLE", 1000)
+        monkeypatch.setattr(_packing, "_TIGHTEST", 0)
+        monkeypatch.setattr(_packing, "_BOMB", 0)
+        monkeypatch.setattr(_packing, limit, 20)
+        file.write_bytes(gzip.compress(b"x" * 19 + b"\n"))
+        assert len(list(lines(file))) == 1
+        file.write_bytes(gzip.compress(b"x" * 20 + b"\n"))
+        with pytest.raises(DataError, match="unpacks to more than 0 MB"):
+            list(lines(file))

@@ -12,26 +12,11 @@ from ragauge.datasets import recordings
 from ragauge.datasets._files import begins_list, csv_rows, json_rows, json_value, lines, parse_json, table_rows, text_of
 from ragauge.datasets.labels import read_texts
 from ragauge.llms.prompts import load_prompt
-from ragauge.plugins.benchmarks.trec import Trec
 from ragauge.retrieval.retrievers.recorded import read_trec_run
-
-DOC, TOPIC = "<DOC><DOCNO>d</DOCNO><TEXT>t</TEXT></DOC>", "<top><num>1</num><title>q</title></top>"
 
 
 def rows_of(file: Path) -> list[Any]:
     return [entry.read() for entry in recordings.entries(file)]
-
-
-def of_trec(docs: str, topics: str, encoding: str = "utf-8") -> Callable[[Path], Any]:
-    def read(file: Path) -> Any:
-        mark = "\ufeff" if file.read_bytes()[:3] == b"\xef\xbb\xbf" else ""
-        for name, text in {"docs": docs, "topics": topics, "qrels": "1 0 d 1\n"}.items():
-            (file.parent / name).write_text(mark + text, encoding="utf-8")
-        parts = {name: file.parent / name for name in ("docs", "topics", "qrels")}
-        found = Trec(**parts, encoding=encoding).load()
-        return [frame.to_dict("list") for frame in (found.docs.frame(), found.topics, found.evidence)]  # type: ignore[union-attr]
-
-    return read
 
 
 @pytest.mark.parametrize(
@@ -48,10 +33,6 @@ def of_trec(docs: str, topics: str, encoding: str = "utf-8") -> Callable[[Path],
         ('[{"a": 1}]', lambda file: (begins_list(file), json_value(file))),
         ("qid,answer\n1,a\n", lambda file: rows_of(file.rename(file.with_suffix(".csv")))),
         ("Answer $question", lambda file: load_prompt(str(file), "", ("question",))),
-        ("", of_trec(DOC, TOPIC)),
-        ("", of_trec("d\tt\n", "1\tq\n")),
-        ("", of_trec("d\tt\n", "1\tq\n", "latin-1")),
-        ("", of_trec('{"id": "d", "text": "t"}\n', '{"id": "1", "text": "q"}\n')),
     ],
 )  # fmt: skip
 def test_a_byte_order_mark_changes_nothing(text: str, read: Callable[[Path], Any], tmp_path: Path) -> None:

@@ -41,13 +41,6 @@ def test_relevant_passages_are_the_evidence(tmp_path: Path) -> None:
     ]
 
 
-def test_a_byte_order_mark_is_no_part_of_the_first_column(tmp_path: Path) -> None:
-    marked = write(tmp_path, "\ufeffid,text\n7,Seven.\n", "\ufeffid,text_ids,question,answer\n1,[7],Which?,seven\n")
-    data = marked.load()
-    assert data.docs.values.tolist() == [["7", "", "Seven."]]
-    assert data.topics.values.tolist() == [["1", "Which?", "seven"]]
-
-
 def test_columns_have_the_names_that_the_config_gives(tmp_path: Path) -> None:
     docs = "docno,body,title\nd1,Text.,First\n"
     topics = "q,a,rel,n\nWhat?,That,\"['d1']\",x9\n"

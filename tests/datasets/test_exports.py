@@ -67,6 +67,11 @@ def test_an_export_is_read_as_rows_of_samples(
 def test_passages_that_are_objects_have_their_ids_as_docnos(tmp_path: Path) -> None:
     (row,) = read_rows(written(tmp_path, [FLASHRAG]), None, "recorded.system")
     assert (row.qid, row.texts("docnos")) == ("test_0", ["17"])
+    for second, docnos in (({"doc_id": 4}, ["17", "4"]), ({"id": "a b"}, None), ({}, None), ("a text", None)):
+        passage = {"text": "So.", **second} if isinstance(second, dict) else second
+        both = {"question": "?", "contexts": [FLASHRAG["output"]["retrieval_result"][0], passage]}
+        (row,) = read_rows(written(tmp_path, [both]), None, "recorded.system")
+        assert row.texts("docnos") == docnos
 
 
 def result(number: int, provider: str, output: str | None, **more: Any) -> dict[str, Any]:

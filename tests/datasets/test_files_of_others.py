@@ -8,7 +8,7 @@ import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.datasets import CsvDataset, JsonlDataset
+from ragauge.datasets import CsvDataset
 from ragauge.datasets.labels import read_human_labels
 
 TOPICS = "question,answer,text_ids\nWho is Zoë?,Zoë,[1]\n"
@@ -63,11 +63,3 @@ def test_separator_and_encoding_at_their_default_leave_stored_results_valid(tmp_
 def test_an_empty_corpus_is_blamed_and_not_the_evidence_of_a_question(docs: str, told: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=told):
         csv(tmp_path, docs).load()
-
-
-def test_an_empty_corpus_of_json_lines_is_blamed(tmp_path: Path) -> None:
-    topics = tmp_path / "topics.jsonl"
-    topics.write_text('{"qid": "1", "query": "Who?", "answer": "Zoe", "evidence": [{"docno": "d", "text": "x"}]}\n')
-    (tmp_path / "docs.jsonl").write_text("")
-    with pytest.raises(DataError, match=r"docs\.jsonl: no document in it"):
-        JsonlDataset(docs=tmp_path / "docs.jsonl", topics=topics).load()

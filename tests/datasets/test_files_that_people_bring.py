@@ -190,12 +190,13 @@ def test_two_reference_answers_under_two_names_are_not_guessed_at(tmp_path: Path
 
 def test_columns_whose_names_are_nearly_known_ones_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "docs.jsonl").write_text(DOCS)
-    names = "Question,question,Reference,ground truth,type,question_id,answer_2"
-    (tmp_path / "q.csv").write_text(f"{names}\na,b,c,d,e,f,g\n")
+    names = "Question,question,Reference,ground truth,type,question_id,answer_2,querry,refrences,contextual"
+    (tmp_path / "q.csv").write_text(f"{names}\na,b,c,d,e,f,g,h,i,j\n")
     JsonlDataset(docs=tmp_path / "docs.jsonl", topics=tmp_path / "q.csv").load()
     SamplesDataset(path=tmp_path / "q.csv").load()
     said, of_samples = caplog.messages
     assert of_samples == said
     assert said.endswith(
-        "'Question' (for 'question'?), 'Reference' (for 'reference'?), 'ground truth' (for 'ground_truth'?)"
+        "'Question' (for 'question'?), 'Reference' (for 'reference'?), 'ground truth' (for 'ground_truth'?), "
+        "'querry' (for 'query'?), 'refrences' (for 'references'?)"
     )

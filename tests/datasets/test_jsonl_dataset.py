@@ -193,7 +193,7 @@ def test_what_a_topic_may_lack_and_have(tmp_path: Path) -> None:
     topics = [
         {"qid": "1", "query": "q", "answers": ["a", "b", "a"], "hops": 2, "open": True},
         {"qid": "2", "query": "q", "unanswerable": True, "nested": {"a": 1}},
-        {"qid": "3", "query": "q", "answer": None, "evidence": [{"docno": "aare", "relevance": 2}]},
+        {"qid": "3", "query": "q", "answer": None, "evidence": [{"docno": "aare", "relevance": n} for n in (1, 2, 1)]},
         {"qid": "4", "query": "q", "answer": "c", "answers": ["d"], "evidence": [{"docno": "aare"}, "text"]},
     ]
     data = write(tmp_path, DOCS, topics).load()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.frames import DRAWN_WITH, LABEL_OF
 from ragauge.contract.topics import QUESTIONS, labelled_as
 from ragauge.datasets.labels import read_human_labels, read_texts, require_columns, with_human_labels
 
@@ -57,21 +59,43 @@ def test_a_file_that_is_not_there_is_a_mistake_of_the_config(tmp_path: Path) -> 
         read_human_labels(tmp_path / "nowhere")
 
 
-OUTCOMES = pd.DataFrame({"qid": ["a", "b", "c"], "n_tokens": 100, "retriever": "bm25"})
+# A sheet as a spreadsheet saves it: of the job are the rows of bm25 at 100 tokens with its own answers. c has no label.
+SHEET = """qid;retriever;n_tokens;query;answer;probability;label
+a;bm25;100;Who?;Berta built it;0,5;1
+a;bm25;100;Who?;Anna built it;0,5;5
+a;bm25;300;Who?;Anna built it;0,5;2
+a;sim;100;Who?;Anna built it;0,5;3
+b;bm25;100;When?; In  1901 ;0,25;4
+c;bm25;100;Where?;Graz;1;
+'=d;bm25;100;Sum?;'=1+1;0,25;2
+"""
 
 
-def test_labels_of_other_answers_are_left_aside(tmp_path: Path) -> None:
-    path = labels(tmp_path, f"qid,n_tokens,label,{FIRST}\na,100,5,1\nb,300,1,0\nc,100,,0\n")
-    found = with_human_labels(OUTCOMES, path)
-    assert found["human_label"].tolist() == [5, pd.NA, pd.NA]
+def test_a_sheet_by_hand(tmp_path: Path) -> None:
+    of = {"qid": ["a", "b", "c", "=d", "e"], "answer": ["Anna built it", "In\n1901", "Graz", "=1+1", None]}
+    outcomes = pd.DataFrame({**of, "n_tokens": 100, "retriever": "bm25"})
+    found = with_human_labels(outcomes, labels(tmp_path, SHEET))
+    assert found["human_label"].tolist() == [5, 4, pd.NA, 2, pd.NA]
     assert found["human_label"].dtype == "Int8"
-    said = found[labelled_as(FIRST)]
-    assert said.tolist()[::2] == [1.0, 0.0]
-    assert said.isna().tolist() == [False, True, False]
-    assert found["human_label_of"].tolist() == ["n_tokens=100"] * 3
+    # Three of the job's four rows have a label.
+    assert found[DRAWN_WITH].fillna(0).tolist() == [0.375, 0.1875, 0, 0.1875, 0]
+    digest = hashlib.sha256(b"In 1901").hexdigest()[:12]
+    assert found[LABEL_OF][1] == f"n_tokens=100, retriever=bm25, answer {digest}"
+    other = outcomes.assign(answer=["Carla", "In May", "Graz", "=1+1", None])
+    with pytest.raises(DataError, match=r"qid 'a' has another answer in this job than those .* \(3 of 5 rows\)"):
+        with_human_labels(other, tmp_path / "labels.csv")
+    # Without answers the columns that the file names decide, and a topic that the job has not is an error.
+    outcomes = outcomes.drop(columns="answer")
+    path = labels(tmp_path, f"qid,n_tokens,label,{FIRST}\na,100,5,1\nb,300,1,0\nc,100,,0\n")
+    found = with_human_labels(outcomes, path)
+    assert found["human_label"].tolist() == [5, *[pd.NA] * 4]
+    assert found[labelled_as(FIRST)].fillna(-1).tolist() == [1, -1, 0, -1, -1]
+    assert found[LABEL_OF].tolist() == ["n_tokens=100"] * 5
     with pytest.raises(DataError, match="qid 'z' is no topic of the dataset"):
-        with_human_labels(OUTCOMES, labels(tmp_path, "qid,label\nz,5\n"))
-    assert "human_label" not in with_human_labels(OUTCOMES, labels(tmp_path, f"qid,{FIRST}\na,1\n"))
+        with_human_labels(outcomes, labels(tmp_path, "qid,label\nz,5\n"))
+    assert "human_label" not in with_human_labels(outcomes, labels(tmp_path, f"qid,{FIRST}\na,1\n"))
+    with pytest.raises(DataError, match=r"line 3 \(qid='b'\): probability is 'half', not from 0\.000000001 to 1"):
+        read_human_labels(labels(tmp_path, "qid,probability,label\na,1,5\nb,half,5\n"))
 
 
 def test_cells_of_a_table_are_texts_whatever_they_look_like(tmp_path: Path) -> None:
