@@ -76,3 +76,21 @@ def test_documents_share_a_name_where_capitals_say_nothing(language: str) -> Non
     right = [i for i in range(24) if partners.get(f"d{i}", ("",))[0] == f"d{i ^ 1}"]
     assert len(right) >= 23
     assert all(builders[i // 2] in partners[f"d{i}"][1] for i in right)
+
+
+# Of languages without spaces the text around a name, how long a piece is, and where unique letters begin.
+PIECES = {
+    "chinese": ("这座桥由{}建造，位于第{}区。河水在春天涨得很高。", 3, 0x5000),
+    "korean": ("이 다리는 {} 지었다. 제{}구역에 있다. 봄에는 물이 많다.", 2, 0xB000),
+}
+
+
+@pytest.mark.parametrize("language", PIECES)
+def test_a_run_is_shared_from_the_length_of_a_piece_on_however_often_it_stands_in_a_document(language: str) -> None:
+    frame, size, first = PIECES[language]
+    for length in (size - 1, size):
+        letters = ["".join(chr(first + 37 * i + j) for j in range(3)) for i in range(110)]
+        run = letters[-1][:length]
+        texts = {f"d{i}": frame.format(letters[2 * i] + run * (i < 2) + letters[2 * i + 1], i) for i in range(24)}
+        texts["d0"] += "".join(f" {letters[i]}{run}{letters[i + 1]}." for i in range(48, 72, 2))
+        assert shared_names(texts) == ({} if length < size else {"d0": [("d1", run)], "d1": [("d0", run)]})

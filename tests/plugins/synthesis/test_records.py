@@ -109,20 +109,6 @@ def test_files_that_are_there_are_refused_unless_they_may_be_overwritten(name: s
     assert str(raised.value) == f"out={out}: {tmp_path / name} is a folder"
 
 
-@pytest.mark.parametrize(
-    ("out", "told"),
-    [
-        (None, "out is not set: give the file"),
-        ("  ", "out is not set: give the file"),
-        ("questions.json", "out=questions.json: allowed are names that end in .jsonl"),
-    ],
-)
-def test_a_name_that_cannot_be_a_file_of_questions_is_told(out: str | None, told: str) -> None:
-    with pytest.raises(ConfigError) as raised:
-        checked_files(out, overwrite=True)
-    assert str(raised.value).startswith(told)
-
-
 def test_a_folder_that_nothing_can_be_written_into_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"q\.jsonl cannot be written: .*file: (File exists|Not a directory)"):

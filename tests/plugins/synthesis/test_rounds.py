@@ -162,15 +162,6 @@ def test_what_lacks_is_what_is_wanted_but_for_what_was_accepted(accepted: int, l
     assert result.lacking() == {"one_hop": 1, **({"two_hop": lacking} if lacking else {})}
 
 
-def test_a_question_that_is_known_is_not_written_again(hash_embedder) -> None:
-    first = synthesis(one_hop(16, 16), Asking(), hash_embedder, lambda line: None).run().accepted[0]
-    again = synthesis(one_hop(16, 16), Asking(), hash_embedder, lambda line: None)
-    again.known = [("other.jsonl: q1", first.question)]
-    found = again.run()
-    [same] = [draft for draft in found.drafts if town(draft) == town(first)]
-    assert (same.rejected_by, same.results["duplicate_of"]) == ("duplicate", "other.jsonl: q1")
-
-
 def test_whoever_writes_from_a_document_again_is_told_what_was_written_from_it(hash_embedder) -> None:
     ask = Asking()
     result = synthesis(one_hop(16, 32), ask, hash_embedder, lambda line: None).run()
@@ -182,12 +173,3 @@ def test_whoever_writes_from_a_document_again_is_told_what_was_written_from_it(h
         if town(draft) in written:
             assert json.dumps([written[town(draft)]], ensure_ascii=False) in prompt
     assert all(question not in prompt for question in written.values() for prompt in prompts[:16])
-
-
-def test_what_is_unanswerable_is_not_counted_as_found_by_the_retriever(hash_embedder) -> None:
-    drafts = [Draft(i, Unit(kind, (str(i),)), ("",), written=Written("?", None))
-              for i, kind in enumerate(("one_hop", "one_hop", "unanswerable"))]  # fmt: skip
-    for draft, (passed, rank) in zip(drafts, (("passed", 1), ("not found", None), ("not applicable", 2)), strict=True):
-        draft.results |= {"round_trip": passed, "round_trip_rank": rank}
-    result = Result(Settings(3, shares={"one_hop": 0.7, "unanswerable": 0.3}), drafts)
-    assert outcome(result)["synthesis_round_trip_found"] == 1 / 2

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.plugins.synthesis.documents import Document, drawn, window
+from ragauge.plugins.synthesis.documents import drawn
 from ragauge.plugins.synthesis.names import names, shared_names
 from ragauge.plugins.synthesis.settings import COMPARISON, ONE_HOP, TWO_HOP
 from ragauge.plugins.synthesis.units import Drawer
@@ -64,20 +64,6 @@ def test_documents_without_a_sentence_are_counted_and_none_at_all_is_an_error() 
     assert (list(some.in_order), some.too_short) == (["3"], 2)
     with pytest.raises(DataError, match="none of the 2 documents has a sentence of 5 words"):
         drawn(docs(("1", ""), ("2", " \n ")), "none", 0)
-
-
-def test_a_long_document_is_shown_in_whole_sentences_and_others_at_every_use() -> None:
-    text = " ".join(f"Sentence number {i} stands in this long text." for i in range(100))
-    document = Document("d", "", text, "")
-    shown = [window(document, 400, seed=0, use=use) for use in range(5)]
-    for one in shown:
-        assert one in text
-        assert 300 < len(one) <= 400
-        assert one.startswith("Sentence")
-        assert one.endswith("text.")
-    assert len(set(shown)) > 1
-    assert shown[0] == window(document, 400, seed=0, use=0)
-    assert window(Document("d", "", "x" * 900, ""), 400, 0, 0) == "x" * 400
 
 
 @pytest.mark.parametrize(
@@ -147,16 +133,6 @@ def test_a_kind_that_the_documents_do_not_give_is_told_before_anything_is_asked(
             Drawer(alone, [ONE_HOP, kind], hash_embedder)
     drawer = Drawer(alone, [ONE_HOP], hash_embedder)
     assert [unit.use for _ in range(3) for unit in drawer.draw(ONE_HOP, 5)] == [0, 1, 2]
-
-
-def test_an_embedder_with_equal_vectors_makes_no_pair_of_copies() -> None:
-    class Same:
-        def embed(self, texts, role="passage", scratch=None):
-            return np.ones((len(texts), 1), dtype=np.float32)
-
-    corpus = drawn(docs(*numbered(4)), "none", 0)
-    with pytest.raises(ConfigError, match=r"shares\.comparison"):
-        Drawer(corpus, [COMPARISON], Same())
 
 
 def test_documents_are_copies_from_a_cosine_of_98_hundredths_on() -> None:
