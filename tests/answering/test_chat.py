@@ -56,8 +56,9 @@ def test_equal_contexts_of_two_budgets_are_paid_once(tools: Tools) -> None:
 
 
 def test_the_prompts_are_part_of_the_identity_and_the_address_is_not() -> None:
-    own = generator(prompt_without_documents="In a word: $question")
-    assert identity.identity(own) != identity.identity(generator())
+    prompts = {"prompt_with_documents": "$documents $question", "prompt_without_documents": "In a word: $question"}
+    known = [identity.identity(generator(**of)) for of in ({}, prompts, *({name: prompts[name]} for name in prompts))]
+    assert [known.index(one) for one in known] == [0, 1, 2, 3]
     assert identity.identity(generator("http://elsewhere")) == identity.identity(generator())
     with pytest.raises(ConfigError, match=r"\$documents"):
         generator(prompt_with_documents="Only the $question")

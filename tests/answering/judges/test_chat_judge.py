@@ -392,10 +392,14 @@ def test_needs_are_told_without_answers_and_nobody_is_asked(tools: Tools) -> Non
     batch = judge(mode="batch").needs(TOPICS, EVIDENCE, given, tools)
     assert batch["completion_tokens"].tolist() == [4, 4]
     assert batch["exact"].tolist() == [False, False]
-    single = judge().needs(TOPICS, EVIDENCE, given, tools)
-    assert single["exact"].tolist() == [False, False, True, False]
-    assert single["key"].nunique() == 4
+    single = judge(repeat=9).needs(TOPICS, EVIDENCE, given, tools, repeat=True)
+    # Which topics are judged again depends on all answers, so no such request is known.
+    assert single["exact"].tolist() == [False, False, True, False, *[False] * 4]
+    assert single["again"].tolist() == [False] * 4 + [True] * 4
+    assert single["key"].nunique() == 8
     assert not single["known"].any()
+    several = judge(prompts=PROMPTS["single"][:2]).needs(TOPICS, EVIDENCE, given, tools)
+    assert several["exact"].tolist() == [False, False, True, False] * 2
 
 
 @pytest.mark.parametrize("mode", ["single", "batch"])

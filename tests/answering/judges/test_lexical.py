@@ -37,7 +37,9 @@ def judge(
         ("She was born in GRAZ!", 5),
         ("Anna Brandt, designer of the Red Tower, was born in Graz.", 5),
         ("The documents do not say when, but Anna Brandt was born in Graz.", 5),
+        ("Graz, trams.", 5),  # of two words one is in the evidence
         # 2: it holds the reference among other matter
+        ("Graz, trams, museums.", 2),
         ("Graz hosts opera festivals, football clubs, breweries, museums and trams.", 2),
         # 3: it covers a part of the evidence, supported, without the reference
         ("The Red Tower was designed by Anna Brandt in 1890.", 3),
