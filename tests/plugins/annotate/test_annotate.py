@@ -229,10 +229,10 @@ def test_a_sheet_that_people_filled_is_not_written_over(corpus: Path, capsys: py
 @pytest.mark.slow
 def test_killed_and_resumed_it_pays_for_nothing_twice_and_people_correct_a_sweep(corpus: Path) -> None:
     environment = clean_environment(RAGAUGE_API_KEY="k")
-    with ChatServer(reply, delay=0.05) as server:
+    with ChatServer(reply, delay=0.5) as server:
         given = ["annotate", *arguments(corpus, server, "pool=[bm25,long]")]
         command = Command(corpus, *given, environment=environment)
-        until(lambda: sum(server.whole.values()) >= 6 or not command.runs, "requests")
+        until(lambda: sum(server.whole.values()) >= 3 or not command.runs, "requests")
         kill = kill_and_read(command, server, corpus)
         assert not (corpus / "annotated.jsonl").exists()
         done = Command(corpus, *given, environment=environment).wait()
@@ -255,9 +255,9 @@ def test_killed_and_resumed_it_pays_for_nothing_twice_and_people_correct_a_sweep
     ]  # fmt: skip
     done = Command(corpus, *sweep, environment=environment).wait()
     assert done.returncode == 0, done.stderr
-    assert "IR score by people's evidence on 7 topics (PPI)" in done.stderr
+    assert "IR score by people's evidence on 5 topics (PPI)" in done.stderr
     [table] = corpus.glob("mlruns/**/people_evidence.csv")
     found = pd.read_csv(table)
     assert set(found["system"]) == {"bm25", "long"}
-    assert found["labelled"].eq(7).all()
+    assert found["labelled"].eq(5).all()
     assert (found["lo"] <= found["ir_score_people"]).all()
