@@ -62,6 +62,9 @@ CHUNKS = chunks_of(
 )
 
 
+AS_THEY_ARE = ParentExpander(tokens=1)  # hits are longer by themselves, and merged where they touch
+
+
 def expand(expander: Any, hits: dict[str, list[str]], tools: Tools, **given: pd.DataFrame) -> pd.DataFrame:
     made = expander.expand(run_of(hits), given.get("chunks", CHUNKS), given.get("docs", DOCS), tools)
     return frames.check("passages", made)
@@ -97,23 +100,17 @@ def test_passages_that_touch_are_one_and_those_with_text_between_them_are_not(to
     found = expand(NeighbourExpander(width=1), {"q": ["d%p3", "d%p0"]}, tools)
     assert found["text"].tolist() == [TEXT]
     apart = chunks_of(DOCS, [("d", 0, 3), ("d", 9, 14), ("d", 15, 20)])  # "One", "Three", "four."
-    found = expand(DocumentPart(), {"q": ["d%p0", "d%p1", "d%p2"]}, tools, chunks=apart)
+    found = expand(AS_THEY_ARE, {"q": ["d%p0", "d%p1", "d%p2"]}, tools, chunks=apart)
     assert found["text"].tolist() == ["One", "Three four."]
-
-
-class DocumentPart(NeighbourExpander):
-    """Chunks as they are, merged where they touch."""
-
-    def expand(self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        from ragauge.plugins.expansion.expanders import merged, placed_hits
-
-        return merged(placed_hits(run, chunks, docs, None, "test"), docs["text"].tolist())
+    # What was taken of a longer document says nothing of the next one.
+    found = expand(AS_THEY_ARE, {"q": ["d%p4", "e%p0", "e%p2"], "r": ["e%p2", "e%p0"]}, tools)
+    assert found["text"].tolist() == ["Nine ten.", "Alpha.", "Gamma.", "Gamma.", "Alpha."]
 
 
 def test_text_that_stands_twice_in_a_document_is_not_the_same_text(tools: Tools) -> None:
     docs = docs_of({"d": "Yes. No. Maybe. Yes. No. Perhaps."})
     chunks = chunks_of(docs, [("d", 0, 4), ("d", 5, 8), ("d", 9, 15), ("d", 16, 20), ("d", 21, 24)])
-    found = expand(DocumentPart(), {"q": ["d%p3", "d%p0"]}, tools, docs=docs, chunks=chunks)
+    found = expand(AS_THEY_ARE, {"q": ["d%p3", "d%p0"]}, tools, docs=docs, chunks=chunks)
     assert found["text"].tolist() == ["Yes.", "Yes."]
     assert found["start"].tolist() == [16, 0]
 
