@@ -13,7 +13,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from hydra import compose, initialize_config_dir
@@ -48,7 +47,6 @@ ESCAPE, OSC = "\x1b[31mred\x1b[0m", "\x1b]8;;https://example.org\x07link\x1b]8;;
 NASTY = f"{ESCAPE} | 50% & a_b #1 {{x}} <b> \\ ~ ^ $ {OSC} \u202eback\u202c"
 TOWNS = ("Graz", "Linz", "Wels", "Steyr", "Melk", "Krems", "Lienz", "Bruck", "Enns", "Hall", "Imst", "Perg")
 RANKINGS = ["ndcg_at_10", "rr", "p_at_1", "p_at_5", "r_at_1", "r_at_5", "r_at_10"]
-HEADLINE = ["ir_score", "correct", "hallucination"]
 
 
 def documents() -> list[dict[str, str]]:
@@ -140,8 +138,6 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Jobs:
     made.run("unjudged", *towns, "retriever=bm25", "n_tokens=24", "judge=none")
     made.run("words", *towns, "retriever=bm25", "n_tokens=24", "measure=words", "judge=none")
     made.run("fewer", *made.source("fewer", topics(TOWNS[3:])), "retriever=bm25", "n_tokens=24")
-    other = [{**topic, "query": "Who is Anna?"} for topic in topics()]
-    made.run("other", *made.source("other", other), "retriever=bm25", "n_tokens=24", "judge=none")
     sweep = made.folder / "multirun" / "day" / "hour"
     for retriever, n in product(("bm25", "none"), (6, 24)):
         made.run(f"{retriever}-{n}", *towns, f"retriever={retriever}", f"n_tokens={n}", sweep=sweep)
@@ -179,80 +175,6 @@ def test_slices_that_all_runs_have_are_compared_where_they_are_asked_for(jobs: J
         assert not set(text) & {"\x1b", "\x07", "\u202e"}
     table = comparing.markdown(found, ["ir_score"], 0).split("By slice of")[1].split("\n\n")[1]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()} == {21}
-
-
-# --- differences, by hand -----------------------------------------------------------------------------------
-
-
-def test_differences_are_those_of_the_tables_topic_by_topic(jobs: Jobs) -> None:
-    found = jobs.compare("one", "two", "none")
-    pairs = found.pairs.set_index(["run_id", "measure"])
-    base = jobs.table("one")
-    assert found.baseline == jobs.ids["one"]
-    assert found.n_tests == {"headline": 6, "Rankings": 14, "Truthfulness (CRAG)": 2}
-    assert len(pairs) == 6 + 14 + 2
-    # All sign patterns of twelve differences, and those as extreme as the one that came out.
-    signs = np.array(list(product([1, -1], repeat=12)))
-    for name in ("two", "none"):
-        own = jobs.table(name).loc[base.index]
-        score = own["ir_score"] - base["ir_score"]
-        right = own["label"].eq(5).astype(int) - base["label"].eq(5).astype(int)
-        wrong = own["label"].isin([2, 4]).astype(int) - base["label"].isin([2, 4]).astype(int)
-        differences = {"ir_score": score, "correct": right, "hallucination": wrong}
-        differences["truthfulness"] = right - wrong  # no answer is 0
-        differences |= {measure: own[measure] - base[measure] for measure in RANKINGS}
-        assert set(pairs.loc[jobs.ids[name]].index) == set(differences)
-        for measure, difference in differences.items():
-            row = pairs.loc[(jobs.ids[name], measure)]
-            assert row["difference"] == pytest.approx(difference.mean(), abs=1e-12)
-            assert row["lo"] <= row["difference"] <= row["hi"]
-            assert row["n"] == 12
-            if measure not in ("correct", "hallucination"):
-                sums = np.abs(signs @ difference.to_numpy())
-                extreme = (sums >= abs(difference.sum()) - 1e-9).mean()
-                assert row["p"] == pytest.approx(extreme, abs=1e-12)
-    # The tower's document is first on 4 topics and second on the other 8, which only the second run asks for.
-    two = pairs.loc[jobs.ids["two"], "difference"]
-    assert two["rr"] == pytest.approx(8 / 12 / 2)
-    assert two["ndcg_at_10"] == pytest.approx(8 / 12 / np.log2(3))
-    assert two["p_at_5"] == pytest.approx(8 / 12 / 5)
-    assert two[["p_at_1", "r_at_1", "r_at_5", "r_at_10"]].tolist() == pytest.approx([0, 0, 8 / 12, 8 / 12])
-    rows = found.outcomes.set_index(["run_id", "qid"])
-    assert rows.loc[(jobs.ids["none"], "q05"), "ir_score_difference"] == -base.loc["q05", "ir_score"]
-    assert rows.loc[jobs.ids["one"], "ir_score_difference"].isna().all()
-
-
-def test_holm_counts_every_comparison_of_a_family(jobs: Jobs) -> None:
-    found = jobs.compare("one", "two", "none")
-    for family, count in ((HEADLINE, 6), (RANKINGS, 14), (["truthfulness"], 2)):
-        pairs = found.pairs[found.pairs["measure"].isin(family)].sort_values("p")
-        by_hand = np.minimum(np.maximum.accumulate(pairs["p"].to_numpy() * np.arange(count, 0, -1)), 1)
-        assert pairs["p_holm"].tolist() == pytest.approx(by_hand.tolist())
-    # Eight topics of one sign are 2 of 256 patterns, twelve 2 of 4096: the least p of any family.
-    p_holm = found.pairs.set_index(["run_id", "measure"])["p_holm"]
-    assert p_holm[(jobs.ids["two"], "rr")] == pytest.approx(14 * 2 / 2**8)
-    assert p_holm[(jobs.ids["none"], "ir_score")] == pytest.approx(6 * 2 / 2**12)
-    said = comparing.text(found, metrics_of(found), 0, 1000)
-    apart = "(each section by itself: Rankings 14, Truthfulness (CRAG) 2)"
-    assert f"Holm's correction over 6 comparisons {apart}, p < 0.05" in said
-
-
-def test_the_baseline_turns_the_difference_and_its_interval(jobs: Jobs) -> None:
-    forth, back = jobs.compare("one", "none"), jobs.compare("one", "none", baseline="none")
-    a, b = (c.pairs.set_index("measure").loc["ir_score"] for c in (forth, back))
-    assert (a["difference"], a["lo"], a["hi"], a["p"]) == (-b["difference"], -b["hi"], -b["lo"], b["p"])
-    by_id = jobs.compare("one", "none", baseline=jobs.ids["none"][:12])
-    assert by_id.baseline == back.baseline == jobs.ids["none"]
-    with pytest.raises(ConfigError, match=r"baseline 'sim' is none of the compared runs; these are .*none"):
-        jobs.compare("one", "none", baseline="sim")
-
-
-def test_seed_and_replicates_are_those_of_the_config_unless_given(jobs: Jobs) -> None:
-    found = jobs.compare("one", "none")
-    assert (found.n_boot, found.seed) == (50, 0)
-    without = jobs.compare("one", "none", n_boot=0, seed=3)
-    assert (without.n_boot, without.seed) == (0, 3)
-    pd.testing.assert_frame_equal(without.pairs, found.pairs)
 
 
 # --- which runs, and what differs ---------------------------------------------------------------------------
@@ -298,24 +220,6 @@ def test_a_sweep_s_folder_is_the_same_sweep(jobs: Jobs) -> None:
     assert len(both.runs) == 4
 
 
-def test_a_chosen_baseline_has_every_pair_counted(jobs: Jobs) -> None:
-    # Three runs of one budget make three pairs of four measures, and of seven of rankings by themselves; two
-    # pairs are shown.
-    found = jobs.compare("sweep", "wide")
-    assert found.n_tests == {"headline": 9, "Rankings": 21, "Truthfulness (CRAG)": 3}
-    sizes = found.pairs.groupby("measure").size().to_dict()
-    assert sizes == dict.fromkeys([*HEADLINE, *RANKINGS, "truthfulness"], 2)
-    # All twelve reciprocal ranks fall to 0: of twelve signs, 2 of 4096 patterns, the least p there is.
-    p_holm = found.pairs.set_index(["run_id", "measure"])["p_holm"]
-    assert p_holm[(jobs.ids["none-24"], "rr")] == pytest.approx(21 * 2 / 2**12)
-    assert p_holm[(jobs.ids["none-24"], "ir_score")] == pytest.approx(9 * 2 / 2**12)
-    named = jobs.compare("sweep", "wide", baseline="none")
-    assert named.n_tests == {"headline": 6, "Rankings": 14, "Truthfulness (CRAG)": 2}
-    p_holm = named.pairs.set_index(["run_id", "measure"])["p_holm"]
-    assert p_holm[(jobs.ids["bm25-24"], "rr")] == pytest.approx(14 * 2 / 2**12)
-    assert not named.baseline_chosen
-
-
 def test_a_beginning_of_an_id_is_enough_where_it_is_one_run_s(jobs: Jobs) -> None:
     short = [jobs.ids[n][:10] for n in ("one", "two")]
     assert jobs.compare(*short).runs["run_id"].tolist() == [jobs.ids["one"], jobs.ids["two"]]
@@ -343,39 +247,6 @@ def test_a_beginning_of_an_id_is_enough_where_it_is_one_run_s(jobs: Jobs) -> Non
 def test_what_cannot_be_compared_is_refused(jobs: Jobs, names: tuple[str, ...], message: str) -> None:
     with pytest.raises((ConfigError, DataError), match=message):
         jobs.compare(*names)
-
-
-def test_topics_that_one_run_lacks_are_counted_and_the_shared_ones_paired(jobs: Jobs) -> None:
-    found = jobs.compare("one", "fewer", across_datasets=True)
-    assert found.pairs.set_index("measure")["n"].to_dict() == dict.fromkeys([*HEADLINE, *RANKINGS, "truthfulness"], 9)
-    assert found.n_tests == {"headline": 3, "Rankings": 7, "Truthfulness (CRAG)": 1}
-    assert any("The datasets differ" in note for note in found.notes)
-    own, base = jobs.table("fewer")["ir_score"], jobs.table("one")["ir_score"]
-    expected = (own - base.loc[own.index]).mean()
-    assert found.pairs["difference"].iloc[0] == pytest.approx(expected, abs=1e-12)
-    assert any("0 topic(s) are only in" in note and "3 only in" in note for note in found.notes)
-
-
-def test_a_qid_of_another_question_is_refused(jobs: Jobs) -> None:
-    with pytest.raises(DataError, match=r"qid 'q00' is not the same topic .* query is 'Who built"):
-        jobs.compare("one", "other", across_datasets=True)
-
-
-def test_a_run_without_verdicts_is_compared_by_what_takes_none(jobs: Jobs) -> None:
-    found = jobs.compare("one", "unjudged", "two")
-    measures = found.pairs.groupby("run_id")["measure"].agg(list)
-    assert measures[jobs.ids["unjudged"]] == ["ir_score", *RANKINGS]
-    assert measures[jobs.ids["two"]] == ["ir_score", "correct", "hallucination", *RANKINGS, "truthfulness"]
-    assert found.n_tests["headline"] == 4
-    shares = found.runs.set_index("run_id").loc[jobs.ids["unjudged"]]
-    assert np.isnan(shares["correct_share"])
-    assert np.isnan(shares["hallucination_share"])
-    assert shares["judge_share_missing"] == 1
-    assert any("Without verdicts" in note for note in found.notes)
-    assert any("judges differ" in note for note in found.notes)
-    silent = comparing.compare([jobs.ids["unjudged"], jobs.ids["unjudged"], jobs.ids["none"]], jobs.uri)
-    assert silent.pairs["measure"].tolist() == ["ir_score", *RANKINGS]
-    assert silent.n_tests == {"headline": 1, "Rankings": 7}
 
 
 def twin(jobs: Jobs, of: str, name: str, params: dict[str, str], measured_by: dict[str, str]) -> str:
@@ -433,18 +304,6 @@ def test_no_line_is_wider_than_the_terminal(jobs: Jobs, width: int) -> None:
         assert heading in together
 
 
-def test_the_best_and_the_significant_are_marked(jobs: Jobs) -> None:
-    found = jobs.compare("one", "none")
-    lines = comparing.text(found, ["ir_score"], 0, 200).splitlines()
-    row = next(line for line in lines if line.startswith(f"bm25  {jobs.ids['one'][:8]}"))
-    score = jobs.table("one")["ir_score"].mean()
-    assert f"{score:.3f}^ " in row
-    assert next(line for line in lines if line.startswith("none  ") and "0.000†" in line)
-    assert "^" not in "".join(
-        line for line in comparing.text(found, ["topics"], 0, 200).splitlines() if line.startswith("none ")
-    )
-
-
 def test_unknown_metrics_are_refused_and_classics_have_two_names(jobs: Jobs) -> None:
     found = jobs.compare("one", "two")
     assert comparing.choose_metrics(found, "ir_score, nDCG@10,rr") == ["ir_score", "ndcg_at_10", "rr"]
@@ -456,20 +315,6 @@ def test_unknown_metrics_are_refused_and_classics_have_two_names(jobs: Jobs) -> 
 
 
 # --- files for papers ---------------------------------------------------------------------------------------
-
-
-def test_the_csv_of_runs_reads_back_in_full_precision(jobs: Jobs) -> None:
-    found = jobs.compare("one", "two", "none")
-    table = pd.read_csv(io.StringIO(comparing.runs_csv(found, metrics_of(found)))).set_index("run_id")
-    assert table["is_baseline"].tolist() == [True, False, False]
-    assert table.loc[jobs.ids["two"], "retriever.top_k"] == 2
-    assert table.loc[jobs.ids["two"], "ir_score"] == found.runs["ir_score"].iloc[1]
-    pairs = found.pairs.set_index(["run_id", "measure"])
-    for measure, column in product(("ir_score", "correct", "hallucination"), ("", "_lo", "_hi", "_p", "_p_holm")):
-        values = table.loc[jobs.ids["none"], f"difference_{measure}{column}"]
-        assert values == pairs.loc[(jobs.ids["none"], measure), column.lstrip("_") or "difference"]
-    assert np.isnan(table.loc[jobs.ids["one"], "difference_ir_score"])
-    assert table.loc[jobs.ids["none"], "difference_ir_score_topics"] == 12
 
 
 def test_the_csv_of_topics_has_a_row_per_run_and_topic(jobs: Jobs) -> None:

@@ -170,7 +170,13 @@ def test_what_cannot_be_compared_says_why(logged: LoggedRuns) -> None:
     elsewhere = logged.job(rows(BM25), retriever="sim", dataset="other", dataset_digest="1" * 64)
     with pytest.raises(DataError, match="over different datasets"):
         compare([one, elsewhere], logged.uri)
-    assert compare([one, elsewhere], logged.uri, across_datasets=True).pairs["n"].tolist() == [8]
+    across = compare([one, elsewhere], logged.uri, across_datasets=True)
+    assert across.pairs["n"].tolist() == [8]
+    assert any("The datasets differ" in note for note in across.notes)
+    again = compare([one, one, elsewhere], logged.uri, across_datasets=True, n_boot=0, seed=4)
+    assert (again.n_boot, again.seed, len(again.runs)) == (0, 4, 2)
+    with pytest.raises(ConfigError, match=r"baseline 'mmr' is none of the compared runs; these are .*bm25"):
+        compare([one, elsewhere], logged.uri, across_datasets=True, baseline="mmr")
     changed = rows(BM25).assign(query="Another question?")
     foreign = logged.job(changed, retriever="mmr", dataset_digest="2" * 64)
     with pytest.raises(DataError, match="qid 'q0' is not the same topic"):

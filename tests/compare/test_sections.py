@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from ragauge import compare as comparing
 from ragauge.compare import choose_metrics
-from ragauge.compare._pairs import pair_frame
 from ragauge.contract.jobs import Compared
 from ragauge.contract.measures import AnswerMeasureInfo
 
@@ -44,19 +42,6 @@ def comparison(judged: bool = True) -> comparing.Comparison:
     names = {run: run for run in runs}
     compared = Compared(frame, names, "a", answers, 9, 50, 0, runs=table, params=pd.DataFrame(index=runs))
     return comparing.found_of(compared)
-
-
-def test_measures_that_nobody_asked_for_do_not_weigh_on_the_headline() -> None:
-    found = comparison()
-    assert found.n_tests == {"headline": 6, "Answers": 4, "Truthfulness (CRAG)": 2}
-    alone, n_tests = pair_frame(found.outcomes, "a", 0, [], best_of_all=False)
-    assert n_tests == {"headline": 6}
-    kept = found.pairs[found.pairs["measure"].isin(alone["measure"])].reset_index(drop=True)
-    pd.testing.assert_frame_equal(kept, alone.reset_index(drop=True))
-    by_measure = found.pairs.set_index("measure")
-    assert by_measure.loc["truthfulness", "p_holm"].max() == pytest.approx(
-        max(by_measure.loc["truthfulness", "p"].max(), min(1, 2 * by_measure.loc["truthfulness", "p"].min()))
-    )
 
 
 def test_the_headline_stays_as_wide_as_it_is_and_measures_stand_below() -> None:

@@ -88,21 +88,19 @@ def test_of_many_rows_whole_topics_are_kept() -> None:
     assert kept["n_topics"] == n // 2
 
 
-def test_what_is_refused_has_no_probabilities_and_stands_last() -> None:
+def test_a_window_has_charts_by_day_and_says_what_is_not_known() -> None:
     training, window = rows(100, 0), rows(30, 1).assign(day="2026-11-20")
     window.loc[3, "x"] = 99.0
-    window.loc[4, "x"] = np.nan
+    window.loc[4, ["x", "day"]] = [np.nan, "2026-11-21"]
     of = reference(training)
     model = fit_predictor(training, ["x"]).model
-    found = foreseen(window, model, ["x"], of, of_topics=False, seed=0)
-    assert found.topics["risk"].dropna().is_monotonic_decreasing
-    assert found.topics["qid"].tolist()[-2:] == ["q3", "q4"]
-    assert found.topics["p5"].isna().sum() == 2
-    assert found.metrics["foreseen_refused_share"] == pytest.approx(2 / 30)
-    said = "\n".join(lines(found, of))
-    assert "30 answers, 2 of them refused" in said
-    assert "x of 2 (q3, q4)" in said
-    assert by_day(found.topics)["foreseen_refused_share_at_day"] == {20261120: pytest.approx(2 / 30)}
+    topics = foreseen(window, model, ["x"], of, of_topics=False, seed=0).topics
+    days = by_day(topics)
+    assert days["foreseen_refused_share_at_day"] == {20261120: pytest.approx(1 / 29), 20261121: 1}
+    known = topics[topics["refused"] == ""]
+    assert days["foreseen_correct_share_at_day"] == {20261120: pytest.approx(known["p5"].mean())}
+    assert days["foreseen_hallucination_share_at_day"] == {20261120: pytest.approx((known["p2"] + known["p4"]).mean())}
+    assert by_day(topics.assign(day="yesterday")) == {}
     unknown = foreseen(window, model, ["x"], None, of_topics=False, seed=0)
     assert "its own error and drift are unknown" in "\n".join(lines(unknown, None))
     beyond = foreseen(window.loc[[3]], model, ["x"], of, of_topics=False, seed=0)
