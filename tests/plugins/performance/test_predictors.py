@@ -20,9 +20,10 @@ from ragauge.plugins.performance.predictors import QueryPerformance
 from small_pipeline import SmallPipelines
 
 DEPTH, P = 2, 0.5
-# c has no hit; a, b, d, e and f are five lists. d has function words alone, e no word, f a score below 0.
+# c has no hit; a, b, d, e and f are five lists. d has function words alone, e no word, b and f a score below 0,
+# which b has beyond the depth.
 QUESTIONS = {"a": "the red fox", "b": "blue whale song", "c": "green", "d": "the of", "e": "!!!", "f": "deep sea"}
-SCORES = {"a": [4, 2, 1, 1], "b": [6, 3, 3], "d": [5, 5], "e": [9, 1, 2], "f": [2, -1], "x": [70, 1]}
+SCORES = {"a": [4, 2, 1, 1], "b": [6, 3, -3], "d": [5, 5], "e": [9, 1, 2], "f": [2, -1], "x": [70, 1]}
 # By rank: qid, text, how much of it stands in the context, and its cosine with the question.
 PASSAGES = [
     ("a", "of no use", 9, 0.9), ("a", "a red fox", 9, 0.1), ("a", "red hen", 7, 0.5),
@@ -79,7 +80,8 @@ def of_scores() -> dict[str, dict[str, Any]]:
     for name, values in raw.items():
         mean = sum(values.values()) / len(values)
         spread = math.sqrt(sum((v - mean) ** 2 for v in values.values()) / len(values))
-        found[name] = {qid: (v - mean) / spread for qid, v in values.items()} | ({"f": "none"} if name == "smv" else {})
+        found[name] = {qid: (v - mean) / spread for qid, v in values.items()}
+    found["smv"] |= {"b": "none", "f": "none"}
     return found
 
 
@@ -121,6 +123,12 @@ def test_ranks_alone_are_no_scores(tools: Tools, scores: dict[str, list[float]],
 def test_a_list_of_zeros_has_no_spread_beside_its_size(tools: Tools) -> None:
     found = QueryPerformance(vectors=False).measure_ranking(*frames({"a": [0, 0], "b": [2, 0]}), 100, tools)
     assert found[found["measure"] == "nqc"]["value"].tolist()[:2] == [-1, 1]
+
+
+@pytest.mark.parametrize(("apart", "value"), [(1e-7, 1), (1e-12, 0)])
+def test_a_spread_that_only_rounding_makes_is_none(tools: Tools, apart: float, value: float) -> None:
+    found = QueryPerformance(vectors=False).measure_ranking(*frames({"a": [1, 0], "b": [1 + apart, 0]}), 100, tools)
+    assert found[found["measure"] == "top_score"]["value"].tolist()[:2] == pytest.approx([-value, value], abs=1e-3)
 
 
 def test_a_job_has_them_for_all_topics_though_a_sample_is_answered(small: SmallPipelines) -> None:
