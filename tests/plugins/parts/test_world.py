@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from ragauge.contract.finding import Grid, Num, columns_of
 from ragauge.contract.jobs import Jobs
+from ragauge.estimate.intervals import paired_mean, paired_share_interval
 from ragauge.plugins.parts.finding import Parts
 from sweep_records import record
 
@@ -65,14 +67,29 @@ def world() -> tuple[Jobs, dict[str, dict[str, dict[str, float]]]]:
     return Jobs("s", "e", records, [], pd.DataFrame(rows, columns=columns).astype({"label": "Int8"})), values
 
 
-def mean_difference(of: dict[str, dict[str, float]], couples: list[tuple[str, str]]) -> tuple[float, int]:
-    """Over the topics that all of the couples have."""
+DOCUMENTS = {"q1": 0, "q2": 0, "q3": 1, "q4": 1, "q5": 2}
+
+
+def difference(
+    of: dict[str, dict[str, float]], couples: list[tuple[str, str]], measure: str, clustered: bool
+) -> tuple[Any, ...]:
+    """Over the topics that all of the couples have: the mean, its limits over topics or documents, and how many."""
     topics = [q for q in ("q1", "q2", "q3", "q4", "q5") if all(q in of[s] for couple in couples for s in couple)]
-    return sum(of[a][q] - of[b][q] for a, b in couples for q in topics) / len(couples) / len(topics), len(topics)
+    apart = np.array([[of[a][q] - of[b][q] for a, b in couples] for q in topics])
+    clusters = np.array([DOCUMENTS[q] for q in topics]) if clustered else None
+    if measure in CLASSES:
+        of_rows = None if clusters is None else np.repeat(clusters, len(couples))
+        e = paired_share_interval(apart.ravel(), np.repeat(np.arange(len(topics)), len(couples)), clusters=of_rows)
+    else:
+        e = paired_mean(apart.mean(axis=1), clusters=clusters)
+    return pytest.approx(apart.mean()), pytest.approx(e.lo), pytest.approx(e.hi), len(topics)
 
 
-def test_what_each_part_brings_by_hand() -> None:
+@pytest.mark.parametrize("clustered", [False, True])
+def test_what_each_part_brings_by_hand(clustered: bool) -> None:
     jobs, values = world()
+    if clustered:
+        jobs.outcomes["topic_cluster"] = jobs.outcomes["qid"].map(DOCUMENTS)
     found = Parts().compute(jobs, {})
     assert found is not None
     expected: list[tuple[Any, ...]] = []
@@ -84,20 +101,17 @@ def test_what_each_part_brings_by_hand() -> None:
     ]
     for factor, option, base, couples in contrasts:
         for measure in ("ir_score", "correct", "hallucination"):
-            difference, n = mean_difference(values[measure], couples)
-            expected.append((factor, option, base, measure, pytest.approx(difference), n, 2))
+            found_of = difference(values[measure], couples, measure, clustered)
+            expected.append((factor, option, base, measure, *found_of, 2))
     table = found.value.ablation
-    columns = ["factor", "option", "base", "measure", "difference", "n", "settings"]
+    columns = ["factor", "option", "base", "measure", "difference", "lo", "hi", "n", "settings"]
     assert list(table[columns].itertuples(index=False, name=None)) == expected
-    assert (table["lo"] < table["difference"]).all()
-    assert (table["difference"] < table["hi"]).all()
     gained = []
     for retriever, size in (("bm25", 64), ("bm25", 128), ("sim", 64), ("sim", 128)):
         couple = (f"{retriever} · chunker.size={size}", f"none · chunker.size={size}")
         for measure in (*CLASSES, "f1"):
-            difference, n = mean_difference(values[measure], [couple])
-            gained.append((*couple, measure, pytest.approx(difference), n))
-    columns = ["system", "base", "measure", "difference", "n"]
+            gained.append((*couple, measure, *difference(values[measure], [couple], measure, clustered)))
+    columns = ["system", "base", "measure", "difference", "lo", "hi", "n"]
     assert list(found.value.gains[columns].itertuples(index=False, name=None)) == gained
     assert set(found.tables) == {"ablation", "gain_over_llm_only", "chunk_sizes"}
     (section,) = Parts().show(jobs, found.value, {}).sections
