@@ -43,12 +43,17 @@ def test_of_several_that_retrieve_nothing_the_one_most_like_a_system_is_its_base
 def test_chunk_sizes_have_their_number_and_the_time_of_their_making() -> None:
     made = {"n_chunks": 9, "seconds_made_chunks": 1.0, "seconds_made_index": 2.5}
     jobs = [
-        record("retriever=bm25", "chunker=tokens", "chunker.size=64", ir_score=0.4, **made),
-        record("retriever=bm25", "chunker=tokens", "chunker.size=128", ir_score=0.6),
+        record("retriever=bm25", "retriever.top_k=5", "chunker=tokens", "chunker.size=64", ir_score=0.4, **made),
+        record("retriever=bm25", "retriever.top_k=9", "chunker=tokens", "chunker.size=128", ir_score=0.6),
+        record("retriever=none", "retriever.top_k=5", "chunker=tokens", "chunker.size=64"),
     ]
+    jobs[0]["ir_score_at_n"] = {50: 0.1, 100: 0.4}
     found = chunk_sizes(sweep(*jobs))
     assert found is not None
-    assert found["chunks"].tolist() == ["tokens, size=64", "tokens, size=128"]
-    assert found.loc[0, ["n_chunks", "seconds", "ir_score"]].tolist() == [9, 3.5, 0.4]
-    assert found.loc[1, ["n_chunks", "seconds"]].isna().all()
+    rows = found.fillna(-1)[["chunks", "system", "n_tokens", "ir_score", "n_chunks", "seconds"]]
+    assert list(rows.itertuples(index=False, name=None)) == [
+        ("tokens, size=64", "bm25 · retriever.top_k=5", 50, 0.1, 9, 3.5),
+        ("tokens, size=64", "bm25 · retriever.top_k=5", 100, 0.4, 9, 3.5),
+        ("tokens, size=128", "bm25 · retriever.top_k=9", 100, 0.6, -1, -1),
+    ]
     assert chunk_sizes(sweep(record("retriever=bm25"), record("retriever=sim"))) is None
