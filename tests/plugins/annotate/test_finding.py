@@ -13,8 +13,10 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.finding import Grid, Num
 from ragauge.contract.jobs import Jobs
+from ragauge.measures import Substring
 from ragauge.plugins.annotate.finding import ByPeoplesEvidence, OfSystemsByPeoplesEvidence
 from small_pipeline import SmallPipelines
 from sweep_records import record
@@ -213,3 +215,9 @@ def test_a_job_is_scored_by_the_quotes_of_people(small: SmallPipelines, tmp_path
         f"{want['hi']:.3f}); by made evidence {mean(list(made.values())):.3f}"
     )
     json.dumps(found.record)
+    sheet.write_text("\n".join([lines[0], lines[2]]), "utf-8")
+    with pytest.raises(DataError, match="no topic has a passage whose grade reaches min_grade"):
+        ByPeoplesEvidence().compute(job, {})
+    job.pipeline = small(measure=Substring(correct="floor"))
+    with pytest.raises(ConfigError, match=r"measure\.correct=floor is not computed by people's"):
+        ByPeoplesEvidence().compute(job, {})

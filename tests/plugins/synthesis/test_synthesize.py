@@ -368,12 +368,16 @@ def test_a_full_disk_is_named_where_the_error_names_no_file(
     assert f"no space is left on the disk of {corpus}" in line  # of the store or of the questions
 
 
-def test_questions_of_given_files_are_not_written_again(corpus: Path) -> None:
+def test_questions_of_given_files_and_of_the_dataset_are_not_written_again(corpus: Path) -> None:
     (corpus / "known.csv").write_text("id,question\n1,Who built the stone bridge of Hesper?\n", "utf-8")
+    topic = {"qid": "g", "query": "The stone bridge of Gorlan: who built?"}
+    (corpus / "topics.jsonl").write_text(json.dumps(topic), "utf-8")
     with ChatServer(reply) as server:
         more = ["n_questions=12", "shares={one_hop:1}", "max_drafts=40", "against=[known.csv]"]
-        assert main(arguments(corpus, server, *more)) == 0
-    assert not any("bridge of Hesper" in row["query"] for row in rows(corpus / "questions.jsonl"))
-    [row] = [row for row in rows(corpus / "questions.rejected.jsonl") if "Hesper" in row.get("query", "")]
-    assert row["rejected_by"] == "duplicate"
-    assert row["provenance"]["filters"]["duplicate_of"] == "known.csv, question 1"
+        assert main(arguments(corpus, server, *more, f"dataset.topics={corpus / 'topics.jsonl'}")) == 0
+    rejected = [row for row in rows(corpus / "questions.rejected.jsonl") if "query" in row]
+    told = {row["query"]: row["provenance"]["filters"].get("duplicate_of") for row in rejected}
+    assert told["Who built the stone bridge of Hesper?"] == "known.csv, question 1"
+    assert told["Who built the stone bridge of Gorlan?"] == "qid g"
+    written = {row["query"] for row in rows(corpus / "questions.jsonl")}
+    assert not written & {f"Who built the stone bridge of {town}?" for town in ("Hesper", "Gorlan")}
