@@ -44,8 +44,11 @@ def tools(store: Any, word_tokenizer: Any) -> Tools:
     return Tools(store=store, embedder=HashEmbedder(1024), tokenizer=word_tokenizer)
 
 
-def test_sim_conforms(tools: Tools, tmp_path: Path) -> None:
-    check_retriever(Sim(), tmp_path / "index", tools, another_process=False)
+def test_sim_and_bm25_conform_and_what_ranks_all_chunks_is_not_lexical(tools: Tools, tmp_path: Path) -> None:
+    check_retriever(Sim(), tmp_path / "sim", tools, another_process=False)
+    with pytest.raises(Failed, match=r"^Sim: a question of words that no chunk has has hits$"):
+        check_retriever(Sim(), tmp_path / "lexical", tools, lexical=True, another_process=False)
+    check_retriever(BM25(language="other"), tmp_path / "bm25", tools, lexical=True, another_process=False)
 
 
 def test_langchain_over_faiss_conforms(tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,6 +122,8 @@ def test_a_retriever_compared_to_itself_overlaps_in_all_and_one_that_misses_half
     topics = pd.DataFrame({"qid": ["a", "b"], "query": ["word3 word7", "word9 and"]})
     same = compare_to_exact(Sim(), Sim(), chunks, topics, tmp_path / "same", tools)
     assert (same["overlap_at_10"], same["score_error"], same["topics"]) == (1, 0, 2)
+    assert all(0 <= same[name] < 60 for name in ("index_seconds", "first_query_seconds"))
+    assert same["queries_per_second"] > 1
     half = compare_to_exact(Sim(top_k=5), Sim(), chunks, topics, tmp_path / "half", tools)
     assert half["overlap_at_10"] == 0.5
     other = compare_to_exact(BM25(), Sim(), chunks, topics, tmp_path / "other", tools)

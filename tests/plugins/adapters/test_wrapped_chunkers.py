@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,29 @@ class Loses:
 
     def split_text(self, text: str) -> list[str]:
         return [text[: len(text) // 2]]
+
+
+class ByMeaning:
+    """A splitter that takes embeddings as LangChain's do: the piece nearest to the text's last word stands alone."""
+
+    def __init__(self, embeddings: Any) -> None:
+        self.embeddings = embeddings
+
+    def split_text(self, text: str) -> list[str]:
+        pieces = text.split(", ")
+        near = np.array(self.embeddings.embed_documents(pieces)) @ self.embeddings.embed_query(text.split()[-1])
+        at = int(near.argmax())
+        return [one for one in (", ".join(pieces[:at]), pieces[at], ", ".join(pieces[at + 1 :])) if one]
+
+
+def test_a_langchain_splitter_gets_the_embedder(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("langchain_text_splitters.ByMeaning", ByMeaning, raising=False)
+    chunker = LangChainChunker({"_target_": "langchain_text_splitters.ByMeaning"})
+    assert chunker.uses == {"embedder"}
+    frame = pd.DataFrame({"docno": ["a"], "title": "", "text": ["aaa, sss, iii, rrr, see ss"]})
+    embedder = SimpleNamespace(embed=lambda texts, role="passage": Counts().embed(texts))
+    chunks = chunker.chunk(frame, Tools(tools.store, embedder, None))  # type: ignore[arg-type]
+    assert chunks["text"].tolist() == ["aaa", "sss", "iii, rrr, see ss"]
 
 
 def test_a_chunk_that_is_no_piece_of_its_document_is_named(

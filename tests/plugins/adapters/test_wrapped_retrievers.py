@@ -34,6 +34,15 @@ def write_words(chunks, folder):
     words[["docno", "word"]].to_csv(folder / "words.csv", index=False)
 
 
+class Indexer:
+    """An indexer as PyTerrier's are."""
+
+    given = None
+
+    def index(self, records):
+        Indexer.given = records
+
+
 def words_and_more(folder, boost=1.0):
     """Chunks by how often they hold the query, their scores shifted by an apply: a pipeline of two stages."""
     words = pd.read_csv(folder / "words.csv")
@@ -186,7 +195,16 @@ class TestPyTerrierPipeline:
         other = PyTerrierPipeline({"_target_": "team.in_memory"}, revision=2)
         assert identity(one)["pipeline"] == {"_target_": "team.in_memory"}
         assert identity(one) != identity(other)
-        assert one.index_identity() == other.index_identity()
+        assert one.index_identity() == other.index_identity() == {"index": "pyterrier", "version": 1, "made": None}
+        index = {"_target_": "team.write_words"}
+        made = [PyTerrierPipeline(one.pipeline, index, revision=n).index_identity()["made"] for n in (1, 2)]
+        assert made == [{"index": index, "revision": 1}, {"index": index, "revision": 2}]
+
+    def test_an_indexer_is_given_the_chunks(self, tmp_path):
+        PyTerrierPipeline({"_target_": "team.in_memory"}, {"_target_": "team.Indexer"}).build_index(
+            CHUNKS.assign(parent="d"), tmp_path, None
+        )
+        assert Indexer.given == CHUNKS.to_dict("records")
 
     def test_top_k(self):
         with pytest.raises(ConfigError, match=r"retriever\.top_k=0"):
