@@ -98,6 +98,20 @@ def test_what_a_message_says_of_its_turn_is_the_turns(tmp_path: Path) -> None:
     assert data.evidence["text"].tolist() == ["The Arl runs here."]
 
 
+def test_what_tools_say_is_the_contexts_of_the_turn_in_which_they_say_it(tmp_path: Path) -> None:
+    said = [("user", "Who?"), ("tool", "a"), ("assistant", ""), ("assistant", "Anna"), ("user", "When?"),
+            ("function", "b"), ("tool", "c"), ("agent", "In 1804")]  # fmt: skip
+    talk = [{"role": role, "content": text} for role, text in said]
+    talk[3] |= {"label": 5, "cost": None, "mood": "good"}
+    row = {"qid": "t", "messages": talk, "reference": "1804", "expected_outcome": "other", "lang": "en"}
+    first, second = recordings.read_rows(lines(tmp_path, row), None, "s")
+    assert (first.texts("contexts"), second.texts("contexts")) == (["a"], ["b", "c"])
+    assert (first.text("answer"), second.text("answer")) == ("Anna", "In 1804")
+    assert (first.values.get("label"), second.values.get("label")) == (5, None)
+    assert (first.references(), second.references()) == ((), ("other",))
+    assert first.extra == second.extra | {"turn": 1} == {"conversation": "t", "turn": 1, "lang": "en"}
+
+
 def test_systems_with_answers_of_their_own_have_the_questions_in_common(tmp_path: Path) -> None:
     other = json.loads(json.dumps(DEEPEVAL).replace("Tessa Holm.", "Nobody knows."))
     path = lines(tmp_path, {**DEEPEVAL, "system": "a"}, {**other, "system": "b"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,8 @@ from ragauge.contract.frames import check
 from ragauge.contract.protocols import Reply, Role
 from ragauge.plugins.documents.alignment import IGNORED, INFOS, alignment
 from ragauge.plugins.documents.attribution import credits, own_words, rests_on
+from ragauge.plugins.documents.erag import ERag
+from ragauge.plugins.documents.udcg import Udcg
 from ragauge.plugins.documents.use import holds_evidence, use_values
 from ragauge.retrieval.passages import standing
 
@@ -333,6 +336,15 @@ def test_what_cannot_be_is_one_line(given: dict[str, Any], told: str) -> None:
         alignment(**given)
     assert told in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_what_is_not_set_is_as_the_guide_says() -> None:
+    usual = {"top": None, "persistence": 0.8}
+    assert asdict(alignment()) == usual | {"held": 0.2, "share": 0.25, "vectors": True}
+    assert asdict(alignment(by="leave_one_out")) == usual | {"changed": 0.5}
+    assert asdict(Udcg()) == {"depth": 10, "distraction": 1 / 3}
+    measures = ("P@1", "P@5", "nDCG@10", "RR")
+    assert asdict(ERag()) == {"depth": 10, "by": "contains", "relevant": 0.5, "measures": measures}
 
 
 def test_more_than_three_in_ten_ignored_is_told() -> None:
