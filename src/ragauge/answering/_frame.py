@@ -1,4 +1,4 @@
-"""Shared by all answerers: the questions of contexts, and replies as the frame `answers`; and no answers."""
+"""Helpers of all answerers: questions by context, the frame `answers` from replies, and `llm=none`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLANK = "the answer holds no visible character"
 
 
 def queries_of(topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
-    """The question of every row of `contexts`; DataError for a context of no topic."""
+    """The question of every row of `contexts`; DataError for a context without a topic."""
     queries = contexts["qid"].map(topics.set_index("qid")["query"])
     if queries.isna().any():
         raise DataError(f"contexts frame: qid {contexts['qid'][queries.isna()].iloc[0]!r} is in no topic")
@@ -27,7 +27,7 @@ def queries_of(topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
 def answer_frame(
     contexts: pd.DataFrame, replies: Sequence[Reply], no_reply: str = "missing", *, may_be_empty: bool = False
 ) -> pd.DataFrame:
-    """Frame `answers`: a row per context; one without a text has the status `no_reply`.
+    """Frame `answers`, a row per context; a reply without text has the status `no_reply`.
 
     White space and zero-width characters alone are no text: the answer is missing, with BLANK as its error. With
     `may_be_empty` "" is an answer that says nothing. Where any reply has thoughts, they are the column `thoughts`.

@@ -1,4 +1,4 @@
-"""Answers of a chat model, with the documents or without."""
+"""Answers of a chat model, with or without documents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChatGenerator(ChatLLM):
-    """Answers of a chat model, from the context where there is one, else from what the model knows.
+    """Answers of a chat model, from the context if there is one, else from the model's own knowledge.
 
     A context without any text (no retrieval, no hits, n_tokens=0) gets the prompt without documents.
     Thoughts before an answer are no part of it; they are the column `thoughts`. An answer that was cut at the token
@@ -103,7 +103,7 @@ class ChatGenerator(ChatLLM):
         return self._answers(contexts, replies)
 
     def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Store) -> pd.DataFrame:
-        """Frame `answers` as far as the ledger holds it, missing elsewhere; asks no LLM."""
+        """Frame `answers` from the replies in the ledger, others missing; asks no LLM."""
         replies = self.known(self.prompts(topics, contexts), store)
         return self._answers(contexts, [reply or Reply(None) for reply in replies])
 

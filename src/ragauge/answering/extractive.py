@@ -1,4 +1,4 @@
-"""Answers cut out of the context: a stand-in without a language model."""
+"""Extracts answers from the context: a stand-in without a language model."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class _Context:
         return next((span for span in spans if span), None)
 
     def _scores(self, question: str, names: frozenset[str]) -> np.ndarray:
-        """float64 [sentences]: how well each fits a question about what has these names."""
+        """Score of each sentence for a question about these names, float64 [sentences]."""
         stems = _stems(question)
         rare = np.array([1 / (1 + np.log1p(sum(stem in s for s in self._stems))) for stem in stems] or [1.0])
         named = np.array([[(w in has) * (1 if w in s.about else _ELSEWHERE) for w in names] or [1]
@@ -168,7 +168,7 @@ class _Context:
 
 
 def _cut(sentence: _Sentence, kind: str, known: frozenset[str], stems: Sequence[str]) -> str | None:
-    """The part of a sentence that is of the kind, next to words of the question; None where there is none."""
+    """The part of a sentence of the given kind that stands next to words of the question, or None."""
     text = sentence.text
     matched = [m.start() for m in _WORD.finditer(text) if m[0].casefold()[:4] in stems]
     dates = [m.span() for m in _DATE.finditer(text)]
@@ -183,7 +183,7 @@ def _cut(sentence: _Sentence, kind: str, known: frozenset[str], stems: Sequence[
 
 
 def _sentences(text: str) -> list[_Sentence]:
-    """The distinct sentences of a text in order, without a last one that the budget cut where there are others."""
+    """The distinct sentences of a text in order, less a truncated last one if there are others."""
     found = [" ".join(text[a:b].split()) for a, b in sentence_spans(text)]
     if len(found) > 1 and not _WHOLE.search(found[-1]):
         found.pop()
@@ -210,7 +210,7 @@ def _names(text: str) -> _Names:
 
 
 def _meaning(text: str, names: _Names) -> str:
-    """The text with X for all names and for the words that open it in place of one, and one number for all."""
+    """The text with every name and the opening question words replaced by X, and every number by the same one."""
     for start, end in reversed(names):
         text = text[:start] + "X" + text[end:]
     text = _OPENING.sub(lambda m: "X's" if m[1] else "X", text)
@@ -221,7 +221,7 @@ _Span: TypeAlias = tuple[int, int]
 
 
 def _alternatives(question: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Two alternatives of a question, and the question with each of them alone; nothing where it has none."""
+    """The two alternatives of a question, and the question with each alone; empty if it has none."""
     spans = _either(question) or (_both(question) if _WHETHER.match(question) else None)
     if not spans:
         return (), ()
@@ -231,7 +231,7 @@ def _alternatives(question: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _either(question: str) -> tuple[_Span, _Span] | None:
-    """Where two alternatives stand that "or" parts: from the last comma or colon before it, to the question mark."""
+    """Spans of two alternatives around "or", from the last comma or colon before it to the question mark."""
     line = question.partition("\n")[0]
     end = line.rfind("?")
     last = line.rfind(_OR, 0, end - 1) if end > 0 else -1  # with a character behind it
@@ -245,7 +245,7 @@ def _either(question: str) -> tuple[_Span, _Span] | None:
 
 
 def _both(question: str) -> tuple[_Span, _Span] | None:
-    """Where two names stand that "and" links, behind the first word of a question."""
+    """Spans of two names joined by "and", after the first word of a question."""
     first = re.match(r"\w+ ", question)
     line_end = len(question.partition("\n")[0])
     for name in _NAME.finditer(question, first.end()) if first else ():
@@ -259,8 +259,7 @@ def _both(question: str) -> tuple[_Span, _Span] | None:
 
 
 def _steps(question: str) -> tuple[str, ...]:
-    """Two parts of a question by way of another thing: the words for that thing, and the question about it; else
-    nothing."""
+    """The two parts of a two-hop question: the words for the bridge entity, and the question about it; else empty."""
     if (match := _by_way(question)) is None:
         return ()
     start, end = match.start(1), match.end(1) if match[2] else match.end()
@@ -269,7 +268,7 @@ def _steps(question: str) -> tuple[str, ...]:
 
 
 def _by_way(question: str) -> re.Match[str] | None:
-    """The last "the ... of" of the question's first line that a name follows, up to that name."""
+    """Match of the last "the ... of" before a name in the question's first line, up to that name."""
     capitals = [match.start() for match in _CAPITAL.finditer(question)]
     marks = [at for at, char in enumerate(question) if char == "?"]
     line = question.partition("\n")[0]
@@ -284,7 +283,7 @@ def _by_way(question: str) -> re.Match[str] | None:
 
 
 def _stems(question: str) -> list[str]:
-    """Beginnings of the question's words that are no names, and ask for no date and no place."""
+    """Prefixes of the question's words, except names and words that ask for a date or a place."""
     left_out = FUNCTION_WORDS.union(*_names(question).values())
     told = _KINDS["place"].sub("", _KINDS["date"].sub("", question))
     return list(dict.fromkeys(word[:4] for word in words(told) if word not in left_out))

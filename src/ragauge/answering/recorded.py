@@ -58,11 +58,11 @@ class RecordedAnswers:
         return {"answers": recordings.recorded_file("llm.path", self.path)}
 
     def repeated(self, number: int) -> RecordedAnswers:
-        """The answers of the file that come `number` after these, by its key `sample`."""
+        """The file's answers whose `sample` is greater by `number`."""
         return replace(self, answer_number=self.answer_number + number)
 
     def rows(self, file: Path) -> list[Recorded]:
-        """The rows of the file that are the system's; a subclass reads files of another format."""
+        """The system's rows of the file; a subclass may read another format."""
         return recordings.read_rows(file, self.system, "llm.system")
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
@@ -96,7 +96,7 @@ _KEYS = recordings.NAMES["answer"]
 
 @dataclass(frozen=True)
 class _Given:
-    """An answer as it is recorded."""
+    """A recorded answer."""
 
     reply: Reply
     sample: int = 0
@@ -115,7 +115,7 @@ class _Given:
 
 
 def _columns(extra: Sequence[Mapping[str, Any] | None]) -> dict[str, pd.Series]:
-    """A column for every further key: numbers where all of its values are, else texts."""
+    """A column per further key: numeric if all its values are numbers, else text."""
     names = dict.fromkeys(name for own in extra for name in own or ())
     schema = SCHEMAS["answers"]
     taken = {*RESERVED, *schema.columns, *schema.optional, "calls", "usage_unknown"}

@@ -1,4 +1,4 @@
-"""Config group `judge`: answers to judge classes, by a chat model, by rules, from a file, or none."""
+"""Config group `judge`: assigns judge classes to answers by a chat model, by rules, from a file, or not at all."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""A chat model as judge: one answer a request with a reason, or all candidates of a topic in one request."""
+"""A chat model as judge: one answer per request, with a reason, or all candidates of a topic at once."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _AGAIN: Mapping[str, Mapping[Order, str]] = {
 
 @dataclass(frozen=True)
 class ChatJudge(ChatLLM):
-    """Classes from a chat model that is given question, reference answer and evidence.
+    """Classes by a chat model that reads question, reference answer and evidence.
 
     mode: `single` asks for one answer a request, a JSON object with class and reason; `batch` for all
         candidates of a topic in one request, classes separated by commas. Equal answers to a topic are one
@@ -137,14 +137,14 @@ class ChatJudge(ChatLLM):
         return load_prompt(None if prompt in _SHIPPED else prompt, shipped, _PLACEHOLDERS[self.mode], key=key)
 
     def identity(self) -> dict[str, Any]:
-        """The model, the prompt and the way of asking."""
+        """The model, the prompt and the mode."""
         own: dict[str, Any] = {"mode": self.mode, "prompt": self.prompt}
         own |= {"schema": self.schema} if self.mode == "single" else {"max_candidates": self.max_candidates}
         own |= {} if self.prompts is None else {"prompts": list(self.prompts)}
         return {**super().identity(), **own}
 
     def _texts(self, again: Order | None) -> Sequence[str]:
-        """The prompts by which answers are judged: all, or the first where they are judged again."""
+        """All prompts, or the first alone if answers are judged again."""
         return self.prompts if self.prompts is not None and again is None else (str(self.prompt),)
 
     def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
@@ -165,7 +165,7 @@ class ChatJudge(ChatLLM):
     def judge_candidates(
         self, topics: pd.DataFrame, evidence: pd.DataFrame, candidates: pd.DataFrame, tools: Tools
     ) -> pd.DataFrame:
-        """One verdict a row of `candidates` [qid, candidate, answer], in its order: the jobs of a sweep, say.
+        """One verdict per row of `candidates` [qid, candidate, answer], in its order; a candidate may be a sweep's job.
 
         Columns: qid, candidate, label, status, raw, reason, error, request, tokens, cost, seconds, cached;
         the tokens, cost and seconds of a request are divided among its candidates. The order of a topic's
@@ -190,7 +190,7 @@ class ChatJudge(ChatLLM):
     def _judged(
         self, topics: pd.DataFrame, evidence: pd.DataFrame, candidates: pd.DataFrame, tools: Tools, again: Order | None
     ) -> pd.DataFrame:
-        """The verdicts of the first requests, or of those that repeat them in an order."""
+        """Verdicts of the first requests, or of their repetitions in an order."""
         if candidates.duplicated(["qid", "candidate"]).any():
             row = candidates[candidates.duplicated(["qid", "candidate"])].iloc[0]
             raise DataError(f"candidates frame: qid {row['qid']!r}, candidate {row['candidate']!r} occurs twice")
@@ -214,7 +214,7 @@ class ChatJudge(ChatLLM):
         return of_all_prompts(found)
 
     def _salt(self, again: Order | None) -> str:
-        """The salt that makes a repeated request differ from the first one, which has none."""
+        """Salt of a repeated request; the first request has none."""
         return "" if again is None else _AGAIN[self.mode][again]
 
     def _to_repeat(self, candidates: pd.DataFrame, seed: int) -> pd.DataFrame:
@@ -237,10 +237,10 @@ class ChatJudge(ChatLLM):
         *,
         repeat: bool = False,
     ) -> pd.DataFrame:
-        """The requests of `judge_candidates`, and of `judge_again` with `repeat`, as of ChatLLM.needs_of.
+        """The requests of `judge_candidates` and, with `repeat`, of `judge_again`, as ChatLLM.needs_of returns them.
 
-        The column `again` tells the latter apart. An answer that is missing in `candidates` is not known yet. Some 30
-        tokens stand in for it, and `exact` is False for the requests that hold it.
+        The column `again` marks the latter. A missing answer in `candidates` is not known yet: it counts as some 30
+        tokens, and `exact` is False for its requests.
         """
         unknown = candidates["answer"].isna()
         # Told apart, since unknown answers of several candidates will rarely be equal.
@@ -285,7 +285,7 @@ class ChatJudge(ChatLLM):
         return asked.assign(exact=[guessed.isdisjoint(answers) for _, answers in requests] * len(texts))
 
     def _requests(self, candidates: pd.DataFrame, again: Order | None) -> list[tuple[str, list[str]]]:
-        """The requests: (qid, distinct answers), in the order in which they are shown."""
+        """Requests as (qid, distinct answers), in the order shown to the judge."""
         answered = speaking(candidates)
         size = self.max_candidates if self.mode == "batch" else 1
         requests = []
@@ -328,7 +328,7 @@ class ChatJudge(ChatLLM):
         return [partial(self._read, n=n) for n in sizes]
 
     def _read(self, reply: Reply, n: int) -> list[tuple[int, str | None]] | None:
-        """Class and reason of each of the n answers; None if there is no reply, or none that can be read."""
+        """Class and reason of each of the n answers; None without a readable reply."""
         if reply.text is None or reply.error == CUT:
             return None
         if self.mode == "batch":
@@ -339,19 +339,19 @@ class ChatJudge(ChatLLM):
 
 
 def _line(text: str) -> str:
-    """The text on one line, so that an answer cannot pass for the next one."""
+    """The text on one line, so that one answer cannot pose as two."""
     return " ".join(text.split())
 
 
 def _rotated(answers: list[str], qid: str, moved: bool) -> list[str]:
-    """The answers from a place that the qid decides; `moved` is half of them further."""
+    """The answers rotated by an offset that depends on the qid; `moved` adds half of their number."""
     shift = int(hashlib.sha256(qid.encode()).hexdigest()[:8], 16) + (len(answers) // 2 if moved else 0)
     shift %= len(answers)
     return answers[shift:] + answers[:shift]
 
 
 def parse_scores(reply: str, n: int) -> list[int] | None:
-    """The n classes of a reply such as `5, 1, 3`; None where it does not hold exactly n of them.
+    """The n classes of a reply such as `5, 1, 3`; None unless it holds exactly n.
 
     Commas, semicolons, spaces or lines may divide them. Square brackets, a code fence, words that end with a colon
     before them and a full stop behind them are left out. Any other number or word makes the reply unreadable.
@@ -364,7 +364,7 @@ def parse_scores(reply: str, n: int) -> list[int] | None:
 
 
 def parse_verdict(reply: str) -> tuple[int, str | None] | None:
-    """Class and reason of a reply such as `{"label": 5, "reason": "..."}`; None where it names no class, or several.
+    """Class and reason of a reply such as `{"label": 5, "reason": "..."}`; None unless it names one class.
 
     The object may have further keys and no reason, and text around it (`ragauge.llms.json_replies.json_of`). Without
     an object a reply is read that is a class alone, or names one on a line of its own: `The answer is 5.`
@@ -381,7 +381,7 @@ def parse_verdict(reply: str) -> tuple[int, str | None] | None:
 
 
 def _class_in_words(text: str) -> tuple[int, None] | None:
-    """The class that a text without an object names, where it names one alone."""
+    """The class in a text without a JSON object; None unless it names exactly one."""
     if "{" in text:
         return None
     alone = _BARE.fullmatch(text)

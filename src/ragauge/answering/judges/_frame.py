@@ -1,4 +1,4 @@
-"""Truth by topic, replies as verdicts, verdicts as rows; and no judge."""
+"""Truth by topic, verdicts from replies, the frame of verdicts, and `judge=none`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNANSWERABLE = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """One verdict: a class or None, how it came about, and what it cost.
+    """One verdict: a class or None, its status, its reason and its cost.
 
     status: `ok`, `no answer` (nothing to judge), `missing` (no reply came), `unreadable` (a reply that is no
     verdict, kept in `raw`; `reason` shows it beside its form), `none` (no judge). `request` names the
@@ -67,7 +67,7 @@ def verdict_frame(keys: pd.DataFrame, verdicts: Sequence[Verdict]) -> pd.DataFra
 
 
 def of_all_prompts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """The verdicts by the first prompt, with `label_2`, `label_3` ... by the others, and what all of them took.
+    """Verdicts by the first prompt, `label_2`, `label_3` ... by the others, with the tokens, cost and time of all.
 
     Where one prompt has no verdict all labels are missing, and the status is that of this prompt. A row that was
     paid for by some prompts has what these took; one that is cached throughout, what all once did.
@@ -89,7 +89,7 @@ def of_all_prompts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Truth:
-    """The texts that an answer is compared with.
+    """The question, references and evidence that an answer is compared with.
 
     references: at least one, unless the topic is unanswerable; evidence: () where none is known.
     """
@@ -100,7 +100,7 @@ class Truth:
 
     @property
     def reference(self) -> str:
-        """All that is right, as one text for a reader."""
+        """All reference answers as one text."""
         if not self.references:
             return UNANSWERABLE
         first, *others = self.references
@@ -162,7 +162,7 @@ def divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int, for
 
 
 def speaking(candidates: pd.DataFrame) -> pd.DataFrame:
-    """The distinct answers [qid, answer, ...] that say something; one that says nothing is class 1, without a judge."""
+    """The distinct non-blank answers [qid, answer, ...]; a blank one is class 1 without a judge."""
     said = [isinstance(answer, str) and not is_blank(answer) for answer in candidates["answer"]]
     return candidates[np.array(said, dtype=bool)].drop_duplicates(["qid", "answer"])
 

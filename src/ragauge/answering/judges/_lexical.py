@@ -32,7 +32,7 @@ _LACK = re.compile(
 
 @dataclass(frozen=True)
 class LexicalJudge:
-    """Classes from which words of the reference answer and the evidence stand in an answer.
+    """Classes by the words that an answer shares with the reference answer and the evidence.
 
     A stand-in to see the whole flow: it compares words, it understands nothing. Content words are words
     (case folded, compatibility forms, without articles) that are no function words; of Chinese, Japanese and Thai they
@@ -67,7 +67,7 @@ class LexicalJudge:
             require_number(f"judge.{name}", getattr(self, name), 0, 1, above=True)
 
     def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `verdicts` with the rule that decided in `reason`; no tokens and no cost."""
+        """Frame `verdicts`, the deciding rule in `reason`; no tokens and no cost."""
         found = truths(topics, evidence, answers["qid"])
         known = {qid: _words_of_references(truth) for qid, truth in found.items()}
         decide = functools.cache(lambda qid, answer: self._best(known[qid], answer))
@@ -79,7 +79,7 @@ class LexicalJudge:
         return verdict_frame(answers[["qid", "n_tokens"]], verdicts)
 
     def _best(self, references: Sequence[_Words], answer: str) -> Verdict:
-        """The verdict beside the reference that is kindest to the answer."""
+        """The best verdict over all references."""
         verdicts = [self._verdict(truth, answer) for truth in references]
         return min(verdicts, key=lambda verdict: _KINDEST.index(verdict.label or 0))
 
@@ -110,7 +110,7 @@ class LexicalJudge:
 
 @dataclass(frozen=True)
 class _Words:
-    """A topic as words."""
+    """The words of a topic's question, reference and evidence."""
 
     reference: list[str]
     parts: tuple[frozenset[str], ...]  # content words of every evidence part
@@ -130,7 +130,7 @@ class _Words:
 
 
 def _words_of_references(truth: Truth) -> list[_Words]:
-    """A topic's words with each of its references; with none, where no answer is right."""
+    """A topic's words once per reference, or once without one if no answer is right."""
     return [_Words.of(truth, reference) for reference in truth.references or ("",)]
 
 
@@ -148,7 +148,7 @@ def _in_a_row(few: list[str], many: list[str]) -> bool:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text: compatibility forms, case folded, without punctuation and articles."""
+    """The words of a text, case folded and in compatibility forms, without punctuation and articles."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     found = (word.replace("’", "'") for word in _WORD.findall(_NUMBER_COMMA.sub("", folded)))
     return [word.removesuffix("'s") for word in found if word not in ARTICLES]
