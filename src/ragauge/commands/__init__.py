@@ -1,1 +1,1 @@
-"""What a terminal calls; thin."""
+"""The commands of the terminal, a thin layer."""

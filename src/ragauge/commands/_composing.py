@@ -1,4 +1,4 @@
-"""Has Hydra compose a job's configuration once.
+"""Makes Hydra compose a job's configuration once.
 
 By itself it composes everything first for `hydra.mode` alone, and then again: half a second of each call.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 @contextmanager
 def composed_once() -> Iterator[None]:
-    """While the block lasts, `hydra.main` takes what it composed to learn the mode, if the mode is that of one job."""
+    """Within the block, `hydra.main` reuses the configuration that it composed to learn the mode, for a single job."""
     from hydra._internal import hydra as module
     from hydra.core.utils import configure_log
     from hydra.types import RunMode

@@ -1,4 +1,4 @@
-"""How a command ends: an expected error is one line on stderr, and its exit code."""
+"""Turns expected errors of commands into a line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Command = Callable[[Sequence[str] | None], int]
 
 
 def printable() -> None:
-    """Has standard output and error show a question mark for a character that the console's encoding lacks."""
+    """Makes stdout and stderr print a question mark for characters outside the console's encoding."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def drop_output() -> None:
-    """Sends stdout to nowhere after its reader has closed it: Python writes to it once more when it ends."""
+    """Redirects stdout to null after its reader closed it, since Python writes to it once more at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def told(command: Command) -> Command:
-    """The command with its expected errors turned into a line on stderr and an exit code."""
+    """The command, with expected errors turned into a line on stderr and an exit code."""
 
     @functools.wraps(command)
     def run(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Asks an app of the user's the questions of rows that have no answer (`ragauge.evaluate(rows, app=f)`)."""
+"""Asks the user's app the questions of rows without an answer (`ragauge.evaluate(rows, app=f)`)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _question(row: Mapping[str, Any], number: int) -> str:
 
 
 def _first(row: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """The first value of these names that is there, and not blank; None where there is none."""
+    """The first present, non-blank value of these names, or None."""
     held = opened_row(row)
     values = (plain(held.get(name)) for name in names)
     return next((one for one in values if one is not None and one != ""), None)
@@ -100,7 +100,7 @@ def _first(row: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 @contextmanager
 def _waited_for() -> Iterator[Callable[[Any], Any]]:
-    """A function that gives what an awaitable gives, and any other value as it is.
+    """A function that returns an awaitable's result, and any other value unchanged.
 
     All are awaited in one loop of a thread of its own: clients belong to their loop, and a notebook's is running.
     """
@@ -131,7 +131,7 @@ def _waited_for() -> Iterator[Callable[[Any], Any]]:
 
 
 def _answered(row: Mapping[str, Any], given: Any) -> dict[str, Any]:
-    """The row with what an app returned; BadRow where it is nothing that a row takes."""
+    """The row completed by the app's return value; BadRow if a row cannot hold it."""
     said = getattr(given, "content", None)
     if isinstance(said, str):  # a message of LangChain
         given = said
@@ -162,7 +162,7 @@ def _kind(given: Any) -> str:
 
 
 def _told(error: Exception) -> str:
-    """An exception's type, its text, and the last line of the user's own code that it passed."""
+    """An exception's type and text, and the last line of the user's code in its traceback."""
     try:
         text = str(error)
     except Exception:

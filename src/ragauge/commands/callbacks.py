@@ -1,4 +1,4 @@
-"""Thin Hydra triggers: keys are refused before anything is written; after a sweep its jobs are added up."""
+"""Hydra callbacks that refuse keys before anything is written, and pool a sweep's jobs after it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class KeyGuard:
         return KeyGuard, (self._loader,)
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
-        """The config of one job; ConfigError where a key stands in it."""
+        """The config of one job; ConfigError if it holds a key."""
         budgets = [one for one in sweep_overrides if _BUDGET.fullmatch(one)]
         system = tuple("n_tokens" if one in budgets else one for one in sweep_overrides)
         if len(budgets) < 2 and (composed := self._composed.get(system)) is not None:
@@ -57,7 +57,7 @@ class KeyGuard:
 
 
 def _takes_budget(config: DictConfig, override: str) -> bool:
-    """Writes a budget wherever Hydra writes an override; False where another stands there otherwise written."""
+    """Writes a budget wherever Hydra writes an override; False if another is there in another spelling."""
     # As they stand: an interpolation of another override, which may read a key, is written back as one.
     kept: Any = OmegaConf.to_container(config.hydra, resolve=False)
     old, task = f"n_tokens={config.n_tokens}", kept["overrides"]["task"]
@@ -70,15 +70,15 @@ def _takes_budget(config: DictConfig, override: str) -> bool:
 
 
 class KeysCallback(Callback):
-    """Checks a run or a sweep before its first job."""
+    """Checks a run or a sweep for keys and links before its first job."""
 
     def on_run_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Ends the run where the config holds a key, before Hydra writes it."""
+        """Ends the run before Hydra writes the config, if that holds a key."""
         _refuse_keys(config)
         _refuse_links(Path(config.hydra.run.dir).absolute())
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Ends the process where the config holds a key or no job; remembers where the sweep is tracked."""
+        """Ends the process if the config holds a key or no job; remembers the sweep's tracking URI."""
         _refuse_keys(config)
         _refuse_no_jobs(config)
         sweep = Path(config.hydra.sweep.dir).absolute()
@@ -94,7 +94,7 @@ class SweepCallback(KeysCallback):
     """Pools a sweep after its last job, too."""
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Pools what the jobs left behind; its exit code is the process's."""
+        """Pools the jobs' records; its exit code becomes that of the process."""
         from ragauge.experiment.sweep import pooling
 
         cli.set_exit_code(pooling.finish(config), Path(config.hydra.sweep.dir).absolute())
@@ -117,7 +117,7 @@ _OF_HYDRA = (
 
 
 def _refuse_links(*folders: Path) -> None:
-    """Ends the process where a file that Hydra would write is a link, a pipe or a device, or a job's folder is a link.
+    """Ends the process if a file to be written by Hydra is a link, pipe or device, or a job's folder is a link.
 
     The first folder is the one that the user named; it may be a link itself.
     """
@@ -133,7 +133,7 @@ def _refuse_links(*folders: Path) -> None:
 
 
 def _refuse_no_jobs(config: DictConfig) -> None:
-    """Ends the process where a range or a choice has no value, so that the sweep would have no job."""
+    """Ends the process if an empty range or choice leaves the sweep without a job."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     hydra = GlobalHydra.instance().hydra

@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     _run(_parser().parse_args(arguments))
     return 0
 

@@ -1,4 +1,4 @@
-"""Where the configuration lies that Hydra composes, and what is wrong with what was given for it."""
+"""Locates Hydra's configuration, prepares its arguments, and explains errors in them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ OWN = (_PACKAGE / "conf", _PACKAGE.parents[1] / "conf")  # of an installed wheel
 def conf_folder() -> Path:
     """The folder of the configuration, absolute.
 
-    The one that `--config-path` names, relative to the working directory. Else the first with a config.yaml: conf/
+    `--config-path`, relative to the working directory; else the first of these with a config.yaml: conf/
     beside the program (a clone's run.py), conf/ in the package (an installed wheel), conf/ of the source tree (an
     editable installation). ConfigError where there is none.
     """
@@ -74,13 +74,13 @@ def config_dir() -> Path | None:
 
 
 def take_config_options(parser: argparse.ArgumentParser) -> None:
-    """Has a command take `--config-path` and `--config-dir`, which `conf_folder` and `config_dir` read."""
+    """Adds `--config-path` and `--config-dir` to a command, for `conf_folder` and `config_dir`."""
     parser.add_argument("--config-path", "-cp", metavar="FOLDER", help="the configuration, in place of conf/")
     parser.add_argument("--config-dir", "-cd", metavar="FOLDER", help="further configuration, beside conf/")
 
 
 def search_path() -> list[str]:
-    """The override that makes what is composed by hand look into `--config-dir`, too; [] without it."""
+    """The override that adds `--config-dir` to a manually composed config; [] without that option."""
     added = config_dir()
     if added is None:
         return []
@@ -90,7 +90,7 @@ def search_path() -> list[str]:
 
 
 def as_text(value: str) -> str:
-    """The value in double quotes, as Hydra's grammar takes any text: a backslash counts before a quote alone."""
+    """The value in double quotes for Hydra's grammar, where a backslash escapes a quote alone."""
     escaped = re.sub(r'(?<!\\)(\\*)("|\Z)', lambda found: found[1] * 2 + ('\\"' if found[2] else ""), value)
     return f'"{escaped}"'
 
@@ -109,7 +109,7 @@ def _option(name: str) -> str | None:
 
 
 def quoted(arguments: Sequence[str]) -> list[str]:
-    """The arguments as Hydra reads them: measures with parameters, as in measures=[AP(rel=2)], in quotes.
+    """The arguments with quotes around measures with parameters, as in measures=[AP(rel=2)], for Hydra.
 
     Arguments that have quotes already stay as they are.
     """
@@ -117,9 +117,9 @@ def quoted(arguments: Sequence[str]) -> list[str]:
 
 
 def of_base(arguments: Sequence[str]) -> list[str]:
-    """The arguments, with chunker=tokens and llm.by=words where nothing chooses otherwise and the embedder cannot run.
+    """The arguments, plus chunker=tokens and llm.by=words as defaults if the embedder cannot run.
 
-    They are overrides as if they were given, so that the job's record says them. A warning says so on stderr.
+    They count as given overrides, so that the job records them. A warning on stderr names them.
     """
     given = {a.lstrip("+~").partition("=")[0].partition(".")[0] for a in arguments}
     chosen = {"embedder", "experiment", "rerun"} & given or has_config_path()
@@ -137,7 +137,7 @@ def of_base(arguments: Sequence[str]) -> list[str]:
 
 
 def refuse_excessive(arguments: Sequence[str]) -> None:
-    """ConfigError for an override that Hydra would read for minutes, or end in a traceback over.
+    """ConfigError for an override that would take Hydra minutes or crash it.
 
     Counted are interpolations, brackets within brackets, commas, and digits of one number, but for texts in quotes.
     """
@@ -160,7 +160,7 @@ def refuse_excessive(arguments: Sequence[str]) -> None:
 
 
 def of_swept(arguments: Sequence[str]) -> list[str]:
-    """The arguments; in a sweep over a group (retriever=a,b), a key of it (retriever.model=x) as a choice of one value.
+    """The arguments; in a sweep over a group (retriever=a,b), its keys (retriever.model=x) become one-value choices.
 
     Hydra composes once without what is swept, and would refuse a key there that the default option does not have.
     """
@@ -181,7 +181,7 @@ def of_swept(arguments: Sequence[str]) -> list[str]:
 
 
 def explain(error: BaseException, config_name: str = "config") -> str:
-    """One line on an error of Hydra's or OmegaConf's, with the keys or options that are allowed.
+    """One line on an error of Hydra or OmegaConf, with the allowed keys or options.
 
     config_name: the name of the composed file of conf/.
     """
@@ -203,7 +203,7 @@ def explain(error: BaseException, config_name: str = "config") -> str:
 
 
 def _unread(override: str) -> str:
-    """An override that Hydra's grammar does not take, and the same with quotes that it does."""
+    """An override that Hydra's grammar rejects, and the accepted form with quotes."""
     key, equals, value = override.partition("=")
     if not equals or not re.fullmatch(r"[+~]{0,2}[\w./@:-]+", key):
         return f"{override}: is no key=value"
@@ -254,7 +254,7 @@ def _unknown_option(group: str | None, name: str, text: str) -> str:
 
 
 def _options(group: str | None) -> list[str]:
-    """The options of a group: of ragauge, of plug-ins and installed packages, and of `--config-dir`."""
+    """A group's options in ragauge, plug-ins, installed packages and `--config-dir`."""
     from ragauge.experiment.setup.packages import owners
 
     of = f"{group}/" if group else ""
@@ -270,9 +270,9 @@ def _did_you_mean(name: str, allowed: Sequence[str], before: str = "") -> str:
 
 
 def _allowed_keys(parent: str, name: str, config_name: str) -> tuple[str, list[str]]:
-    """What lacks an unknown key, and the keys that it has, for the components that the command line chose.
+    """The node without an unknown key, and its keys, for the components chosen on the command line.
 
-    Of several options of a sweep it is the first that lacks the key.
+    With several options in a sweep, the first one that lacks the key.
     """
     from hydra import compose, initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra

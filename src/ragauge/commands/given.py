@@ -1,4 +1,4 @@
-"""Values of Python as a command line takes them: values as texts, and samples as a file."""
+"""Turns Python values into command-line arguments: values into texts, samples into a file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OPEN = tuple(f"{key.name}." for key in fields(Config) if key.type == "dict[str,
 
 
 def overrides(given: Sequence[str] | Mapping[str, Any], settings: Mapping[str, Any], swept: bool) -> list[str]:
-    """The overrides of a command line: texts as they are, values of keys written for Hydra.
+    """Command-line overrides: texts unchanged, values of keys written for Hydra.
 
     {"llm": {"chat": {"model": "m"}}} is llm.chat.model=m. With `swept` a list, tuple or range stands for the values
     that jobs take in turn. So a value that is a list stands in another list. ConfigError for any other value.
@@ -73,7 +73,7 @@ def _swept(key: str, value: Any) -> str:
 
 
 def _option(group: str, function: Callable[..., Any]) -> str:
-    """The name of a function, which is an option of its group from here on, in this process.
+    """The name of a function, which becomes an option of its group in this process.
 
     ragauge cannot see the data that a function reads, such as an index. Results of a retriever are therefore kept
     for one call of `run` or `sweep`; replies of an llm are kept by the function's name and code.
@@ -120,7 +120,7 @@ def _text(key: str, value: Any) -> str:
 
 
 def sample_file(samples: Any, app: Callable[[str], Any] | None, folder: Path) -> tuple[Path, list[str]]:
-    """The file of samples, and the systems that its rows name.
+    """The path of a file with the samples, and the systems in its rows.
 
     samples: rows as dicts or objects, a DataFrame, a RAGAS or DeepEval dataset, or the path of a file. Samples that are
         no file, or that an app adds to, become one in `folder`, which is named by its content.

@@ -39,7 +39,7 @@ def lines() -> list[str]:
 
 
 def command(name: str) -> Callable[[Sequence[str]], int]:
-    """The function of one of `names()` but help; ConfigError for one of a package that cannot be had."""
+    """The function of a command in `names()` except help; ConfigError if its package cannot be loaded."""
     if name in _OWN:
         module, _, function = _OWN[name][0].partition(":")
         found: Callable[[Sequence[str]], int] = getattr(import_module(f"ragauge.commands.{module}"), function)

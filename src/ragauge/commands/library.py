@@ -1,4 +1,4 @@
-"""`ragauge.run` and `ragauge.sweep`: the command line for Python, quiet, and what came out as objects."""
+"""`ragauge.run` and `ragauge.sweep`: the command line from Python, quiet, with results as objects."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def sweep(overrides: Overrides, config_dir: str | Path | None, settings: Mapping
 
 
 def _started(texts: list[str], config_dir: str | Path | None, sweep: bool) -> Path:
-    """Runs the command line that the overrides are; the folder that it wrote."""
+    """Runs the command line with these overrides; returns the folder that it wrote."""
     _check(texts)
     options = [] if config_dir is None else ["--config-dir", str(config_dir)]
     rerun = any(override.startswith("rerun=") for override in texts)
@@ -104,7 +104,7 @@ def _started(texts: list[str], config_dir: str | Path | None, sweep: bool) -> Pa
 
 
 def _check(overrides: Sequence[str]) -> None:
-    """ConfigError for arguments that only a terminal can show."""
+    """ConfigError for arguments that only print to a terminal."""
     for one in overrides:
         if one.startswith("-") or one.lstrip("+").startswith("hydra.mode="):
             raise ConfigError(
@@ -116,7 +116,7 @@ def _check(overrides: Sequence[str]) -> None:
 
 
 def _check_rerun(overrides: Sequence[str], sweep: bool) -> None:
-    """ConfigError where run() is given the run of a sweep."""
+    """ConfigError if run() gets the run of a sweep."""
     uri = next((o.partition("=")[2] for o in overrides if o.startswith("tracking.uri=")), None)
     [run_id] = [o.partition("=")[2] for o in overrides if o.startswith("rerun=")] or [""]
     found = track.Reader(track.tracking_uri(uri)).run(run_id)
@@ -125,7 +125,7 @@ def _check_rerun(overrides: Sequence[str], sweep: bool) -> None:
 
 
 def _raise_failure(record: dict[str, Any], folder: Path) -> None:
-    """Raises the error of a job that ended with one, as the class that it was."""
+    """Raises a failed job's error with its original class."""
     if not record["exit_code"]:
         return
     other = ConfigError if record["exit_code"] == ConfigError.exit_code else RagaugeError
@@ -140,7 +140,7 @@ def _raise_failure(record: dict[str, Any], folder: Path) -> None:
 
 @contextlib.contextmanager
 def _apart() -> Iterator[None]:
-    """Leaves the process as it was, when the block ends: Hydra's state, MLflow's address, output, sys.argv.
+    """Restores Hydra's state, MLflow's address, output and sys.argv after the block.
 
     The program is ragauge's own, so that no conf/ beside the caller's is taken for its configuration.
     """
@@ -165,7 +165,7 @@ def _apart() -> Iterator[None]:
 
 
 def _job(cfg: DictConfig) -> None:
-    """One job, its log in its folder as ever; warnings on stderr, errors are raised in the end."""
+    """Runs one job with its log in its folder; warnings go to stderr, errors are raised at the end."""
     from hydra.core.hydra_config import HydraConfig
 
     hydra: Any = HydraConfig.get()
@@ -193,7 +193,7 @@ def _job(cfg: DictConfig) -> None:
 
 @contextlib.contextmanager
 def _counted(total: int | None, sweep: bool) -> Iterator[None]:
-    """A bar of a sweep's jobs while the block lasts, on a terminal and below a notebook's cell."""
+    """Shows a progress bar of a sweep's jobs during the block, on a terminal or below a notebook cell."""
     global _bar
     if not sweep:
         yield
@@ -215,7 +215,7 @@ def _in_notebook() -> bool:
 
 
 def _number_of_jobs(overrides: Sequence[str]) -> int | None:
-    """The number of jobs that the overrides make; None where they cannot be read, which is an error later."""
+    """The number of jobs of the overrides; None if they are unreadable, which is an error later."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.errors import HydraException
 

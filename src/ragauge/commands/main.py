@@ -1,4 +1,4 @@
-"""From a composed config to an exit code: one job, and the errors a user sees.
+"""Runs one job from a composed config to an exit code, with the errors that a user sees.
 
 Exit codes: 0 done, 1 a job failed for an unforeseen reason, 2 config or data error, 3 a quality gate not met, 4 too
 much missing, 130 interrupted, 143 ended by SIGTERM, 129 by SIGHUP.
@@ -79,13 +79,13 @@ def close_runs_of_workers() -> None:
 
 
 def set_exit_code(code: int, folder: Path | None = None) -> None:
-    """Remembers what a job or a sweep ended with, and its folder; Hydra passes no return value through."""
+    """Remembers the exit code and folder of a job or sweep, since Hydra passes no return value through."""
     global _ended
     _ended = Ended(code, folder)
 
 
 class Refused(SystemExit):
-    """Carries an error out of a callback, where Hydra makes a warning of every Exception and goes on."""
+    """Carries an error out of a callback, where Hydra turns every Exception into a warning."""
 
     def __init__(self, error: ConfigError) -> None:
         super().__init__(error.exit_code)
@@ -93,7 +93,7 @@ class Refused(SystemExit):
 
 
 def main() -> int:
-    """Runs the job or the sweep of the command line; its exit code."""
+    """Runs the job or sweep of the command line; returns its exit code."""
     gc.set_threshold(50_000)  # of the default, 700, looking for garbage takes a tenth of a sweep
     return run_hydra("config", run_job, sys.argv[1:])
 
@@ -128,7 +128,7 @@ def run_hydra(
 def run_composed(
     config_name: str, task: Callable[[DictConfig], None], arguments: Sequence[str], preparing: Preparing = preparing
 ) -> Ended:
-    """Has Hydra compose a configuration for the task; how the job or the sweep ended.
+    """Runs the task with a configuration composed by Hydra; returns how the job or sweep ended.
 
     preparing: changes to the arguments, such as `rerun=`; those of jobs and sweeps unless given.
 
@@ -174,7 +174,7 @@ def run_composed(
 
 
 def _register(arguments: Sequence[str]) -> None:
-    """Makes known to Hydra the schema, packages' configs, and what hydra.help.template shows."""
+    """Registers with Hydra the schema, packages' configs and the content of hydra.help.template."""
     from omegaconf import OmegaConf
 
     from ragauge.experiment.setup import config
@@ -186,14 +186,14 @@ def _register(arguments: Sequence[str]) -> None:
 
 
 def _output_folders(arguments: Sequence[str]) -> list[Path]:
-    """Where jobs and sweeps write: outputs/, multirun/, and what the arguments name instead."""
+    """The output folders of jobs and sweeps: outputs/, multirun/, or those in the arguments."""
     named = [a.split("=", 1)[1] for a in arguments if a.startswith(("hydra.run.dir=", "hydra.sweep.dir="))]
     return [Path(folder).absolute() for folder in ("outputs", "multirun", *named)]
 
 
 @contextmanager
 def _command_line(arguments: Sequence[str], preparing: Preparing) -> Iterator[None]:
-    """Sets sys.argv to what Hydra is to read of the arguments while the block lasts.
+    """Sets sys.argv to the arguments prepared for Hydra during the block.
 
     Arguments such as `rerun=<run id>` become other arguments, a relative `--config-path` an absolute one, measures with
     parameters get quotes, and a sweep takes keys that only some of its options have.
@@ -213,7 +213,7 @@ def _command_line(arguments: Sequence[str], preparing: Preparing) -> Iterator[No
 
 
 def run_job(cfg: DictConfig) -> None:
-    """Runs one job of a sweep, or a single one, and sets the exit code.
+    """Runs a single job or one of a sweep, and sets the exit code.
 
     A failure of a job is recorded, not raised: Hydra would otherwise keep the pooled step of the sweep from
     running.

@@ -1,4 +1,4 @@
-"""The commands `ragauge report` and `ragauge pool`: what was measured, and pooled."""
+"""The commands `ragauge report` and `ragauge pool`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of Python, of whatever kind, as rows that JSON holds."""
+"""Turns Python samples of any kind into JSON rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ragauge.texts.surrogates import without_surrogates
 
 
 def rows_of(samples: Any) -> list[dict[str, Any]]:
-    """The rows of a list, a frame, a dataset of another tool, or a file; DataError where there is none."""
+    """The rows of a list, a frame, another tool's dataset, or a file; DataError if there are none."""
     rows = [_as_row(one, number) for number, one in enumerate(_listed(samples), 1)]
     if not rows:
         raise DataError("samples: there is none; allowed are rows with a question, an answer, contexts, ...")
@@ -24,7 +24,7 @@ def rows_of(samples: Any) -> list[dict[str, Any]]:
 
 
 def _listed(samples: Any) -> Iterable[Any]:
-    """The rows of what holds some."""
+    """The rows in a container."""
     if isinstance(samples, (str, os.PathLike)):
         found: Iterable[Any] = _of_file(Path(samples).expanduser())
     elif hasattr(samples, "to_dicts"):  # a frame of Polars
@@ -67,7 +67,7 @@ def _as_row(one: Any, number: int) -> dict[str, Any]:
 
 
 def line_of(row: Mapping[str, Any], number: int) -> str:
-    """The row as a line of JSON, without nulls; DataError names what JSON has not."""
+    """The row as a line of JSON without nulls; DataError names a value that JSON cannot hold."""
     try:
         return json.dumps({plain(str(k)): v for k, v in plain(row).items() if v is not None}, ensure_ascii=False)
     except RecursionError:
@@ -77,7 +77,7 @@ def line_of(row: Mapping[str, Any], number: int) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON holds it, in lists and dicts, too.
+    """A value in JSON's types, within lists and dicts, too.
 
     Half a character is U+FFFD, arrays and tuples are lists, numpy's numbers Python's, Documents of LangChain their
     texts, times their ISO form, and NaN and missing values of pandas null. RecursionError where it is nested too deep.

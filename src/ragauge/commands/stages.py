@@ -1,4 +1,4 @@
-"""The command `ragauge stages`: a job's plan, which is its stages with their digests, and which are stored."""
+"""The command `ragauge stages`: a job's stages with their digests, and whether each is stored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     given = _parser().parse_args(arguments)
     # After the arguments: they import for seconds.
     from ragauge.experiment.folder import JobFolder
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def composed(overrides: Sequence[str]) -> Any:
-    """A job's config; ConfigError for arguments that cannot be composed."""
+    """A composed job config; ConfigError for invalid arguments."""
     from hydra import compose, initialize_config_dir
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
