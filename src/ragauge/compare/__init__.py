@@ -1,4 +1,4 @@
-"""Runs side by side: their metrics, their differences topic by topic, and where they differ most."""
+"""Compares runs: their metrics, their differences by topic, and the topics that differ most."""
 
 from typing import TYPE_CHECKING
 

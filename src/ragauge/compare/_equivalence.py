@@ -1,4 +1,4 @@
-"""Which runs are no better and no worse than the baseline by more than a margin: two one-sided tests."""
+"""Tests whether runs are equivalent to the baseline within a margin: two one-sided tests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def equivalence_frame(
 
 @dataclass(frozen=True)
 class Equivalences:
-    """table: that of `equivalence_frame` with this margin."""
+    """table: `equivalence_frame` with this margin."""
 
     margin: float
     table: pd.DataFrame
@@ -50,7 +50,7 @@ class Equivalence(ComparisonFinding):
     name = "equivalence"
 
     def compute(self, runs: Compared, found: Founds) -> Found | None:
-        """`Equivalences`, and for a row per run `equivalence_<measure>` with `_lo` and `_hi` at 90 %."""
+        """`Equivalences`; per run the columns `equivalence_<measure>` with `_lo` and `_hi` at 90 %."""
         if runs.equivalent is None:
             return None
         table = equivalence_frame(runs.outcomes, runs.baseline, runs.equivalent, runs.seed, runs.answer_measures)
@@ -58,7 +58,7 @@ class Equivalence(ComparisonFinding):
         return Found(Equivalences(runs.equivalent, table), tables={"runs": wide})
 
     def show(self, runs: Compared, value: Equivalences, found: Founds) -> Shown:
-        """A row per run and measure that is shown, and what the words mean."""
+        """A row per run and shown measure, and an explanation of the words."""
         titles = shown_titles(runs, value.table["measure"])
         rows: list[list[Cell]] = [
             [

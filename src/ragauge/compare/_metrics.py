@@ -1,4 +1,4 @@
-"""Which metrics a comparison shows, what they are called, which end of each is better; the finding that shows them."""
+"""Chooses a comparison's metrics, their titles and directions; the finding that shows them."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ _KEYS = ("run_id", "run", "system", "n_tokens", "compared")  # columns of the ru
 
 
 def chosen_measures(answers: Sequence[AnswerMeasureInfo]) -> list[AnswerMeasureInfo]:
-    """The measures that a comparison shows unasked: all, but for rankings' that every job has."""
+    """The measures shown by default: all except those of rankings, which every job has."""
     kept = {info.name for info in besides_rankings(answers)}
     return [info for info in answers if info.name in kept or info.name not in CLASSIC_NAMES]
 
 
 def choose_metrics(runs: Compared, asked: str | None = None, everything: bool = False) -> list[str]:
-    """The metrics to show: those asked for (names with commas between), all, or a sensible few.
+    """The metrics to show: those in `asked` (comma-separated names), all, or a default few.
 
     The few are those that some run has, and costs only where something was paid. ConfigError for a name that
     no run has.
@@ -102,12 +102,12 @@ def title_of(metric: str, answers: Mapping[str, AnswerMeasureInfo]) -> str:
 
 
 class MetricsLogged(ComparisonFinding):
-    """The metrics of every run as it logged them, behind the findings whose tests they are marked by."""
+    """The logged metrics of every run, marked by the tests of earlier findings."""
 
     name = "metrics"
 
     def compute(self, runs: Compared, found: Founds) -> Found | None:
-        """How many topics have a value of each answer measure [run_id x measure], where some lack one."""
+        """Number of topics with a value [run_id x measure], for answer measures with missing values."""
         counts = {
             info.name: runs.outcomes[info.name].notna().groupby(runs.outcomes["run_id"], sort=False).sum()
             for info in besides_rankings(runs.answer_measures)
@@ -115,7 +115,7 @@ class MetricsLogged(ComparisonFinding):
         return Found(pd.DataFrame(counts))
 
     def show(self, runs: Compared, value: pd.DataFrame, found: Founds) -> Shown:
-        """A row per run, those of the measures beside the headline in a table of their own; the best is marked."""
+        """A row per run, further measures in a table of their own; the best is marked."""
         answers = {info.name: info for info in runs.answer_measures}
         beside = [name for name in runs.metrics if name in answers and name not in NAMES]
         parts = {"Metrics": [name for name in runs.metrics if name not in beside], "Measures": beside}
@@ -156,7 +156,7 @@ def _grid(
 def _column(
     runs: Compared, name: str, answers: Mapping[str, AnswerMeasureInfo], p: Mapping[tuple[str, str], float]
 ) -> list[Num]:
-    """The values of a metric with their intervals; the best of a budget and what differs are marked."""
+    """A metric's values with intervals; the best per budget and significant differences are marked."""
     table = runs.runs
     values = table[name]
     known = values.dropna()
@@ -181,7 +181,7 @@ def _column(
 
 
 def _notes_on_values(runs: Compared, counts: pd.DataFrame, answers: Mapping[str, AnswerMeasureInfo]) -> list[str]:
-    """A sentence for each answer measure that some topic has no value of: how many topics a run's mean has."""
+    """A sentence per answer measure with missing values: the number of topics in each run's mean."""
     topics = runs.outcomes.groupby("run_id", sort=False)["qid"].size()
     notes = []
     for name in map(str, counts):

@@ -26,5 +26,5 @@ _OWN: tuple[type[ComparisonFinding], ...] = (
 
 
 def comparison_findings() -> Iterator[ComparisonFinding]:
-    """ragauge's own, then those of installed packages; ConfigError for one that cannot be had."""
+    """ragauge's findings, then those of installed packages; ConfigError if one cannot be loaded."""
     return findings_of(ComparisonFinding, _OWN)

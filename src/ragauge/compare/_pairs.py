@@ -1,4 +1,4 @@
-"""How runs differ from the baseline topic by topic: by scores and verdicts, and as people would judge."""
+"""Paired differences from the baseline over topics: by scores, by verdicts, and corrected by human labels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pair_frame(
     best_of_all: bool,
     family: str = "section",
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Differences [run_id, measure, difference, lo, hi, p, p_holm, n], and how many p values Holm counted by family.
+    """Differences [run_id, measure, difference, lo, hi, p, p_holm, n], and the number of p values in each Holm family.
 
     A row for every compared run but the baseline, and measure: the run less the baseline, on the n topics of both.
 
@@ -59,9 +59,7 @@ def pair_frame(
 def known_pairs(
     outcomes: pd.DataFrame, seed: int, answers: Sequence[AnswerMeasureInfo], level: float = LEVEL
 ) -> pd.DataFrame:
-    """`compare_pairs` of the runs, without the pairs by verdicts of a run that lacks most of them: it would look never
-    right (`compared_by_class`).
-    """
+    """`compare_pairs` without verdict pairs of runs that lack most verdicts: they would look never right."""
     every = compare_pairs(outcomes, "run_id", seed, level, answers)
     judged = list(compared_by_class(outcomes, "run_id"))
     of_verdicts = every["measure"].isin(["correct", "hallucination", "truthfulness"])
@@ -69,7 +67,7 @@ def known_pairs(
 
 
 def less_base(pairs: pd.DataFrame, base: str, outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Pairs with the baseline as differences of a `run_id` less the baseline, in the order of the runs."""
+    """Pairs with the baseline as differences, `run_id` minus baseline, in the order of the runs."""
     turned = pairs["a"].eq(base)
     pairs = pairs.assign(run_id=pairs["b"].where(turned, pairs["a"]))
     # 0 less x, and not -x: no difference is not minus nothing.
@@ -81,7 +79,7 @@ def less_base(pairs: pd.DataFrame, base: str, outcomes: pd.DataFrame) -> pd.Data
 
 
 def by_run(outcomes: pd.DataFrame, table: pd.DataFrame, name: str, ends: Mapping[str, str]) -> pd.DataFrame:
-    """A row per run: the columns of a table [run_id, measure, ...] as `<name>_<measure><end>`, an end for each."""
+    """A table [run_id, measure, ...] as one row per run with columns `<name>_<measure><end>`."""
     wide = pd.DataFrame({"run_id": outcomes["run_id"].unique()})
     for measure in dict.fromkeys(table["measure"]):
         of = table.loc[table["measure"] == measure, ["run_id", *ends]]
@@ -91,7 +89,7 @@ def by_run(outcomes: pd.DataFrame, table: pd.DataFrame, name: str, ends: Mapping
 
 
 def shown_titles(runs: Compared, measures: Iterable[str]) -> dict[str, str]:
-    """The titles of those of the measures that are shown: the headline's, and the answer measures among the metrics."""
+    """Titles of the shown measures: the headline's, and the answer measures among the metrics."""
     answers = {info.name: info for info in runs.answer_measures}
     shown = [m for m in dict.fromkeys(measures) if m in _MEASURES or m in runs.metrics]
     return {m: _MEASURES.get(m) or title_of(m, answers) for m in shown}
@@ -113,7 +111,7 @@ class PairedDifferences(ComparisonFinding):
     name = "pairs"
 
     def compute(self, runs: Compared, found: Founds) -> Found | None:
-        """`Pairs`, and for a row per run `difference_<measure>` with `_lo`, `_hi`, `_p`, `_p_holm` and `_topics`."""
+        """`Pairs`; per run the columns `difference_<measure>` with `_lo`, `_hi`, `_p`, `_p_holm` and `_topics`."""
         table, n_tests = pair_frame(
             runs.outcomes, runs.baseline, runs.seed, runs.answer_measures, runs.baseline_chosen, runs.families.family
         )
@@ -122,7 +120,7 @@ class PairedDifferences(ComparisonFinding):
         return Found(Pairs(table, n_tests), tables={"runs": wide})
 
     def show(self, runs: Compared, value: Pairs, found: Founds) -> Shown:
-        """The headline, a row per run; then each section of the measures that are shown, a row per measure and run."""
+        """The headline, a row per run; then each section of shown measures, a row per measure and run."""
         answers = {info.name: info for info in runs.answer_measures}
         sections = _headline(runs, value.table)
         by_section: dict[str, list[str]] = {}
@@ -168,7 +166,7 @@ def _difference(row: Mapping[Any, Any]) -> list[Cell]:
 
 
 def _about_tests(runs: Compared, value: Pairs, shown: Mapping[str, object]) -> list[str]:
-    """Sentences that say what the marks, intervals and p values are."""
+    """Sentences that explain marks, intervals and p values."""
     base = runs.names[runs.baseline]
     clustered = CLUSTER in runs.outcomes
     tests = "a sign-flip permutation test of the IR score"
@@ -207,7 +205,7 @@ def _about_tests(runs: Compared, value: Pairs, shown: Mapping[str, object]) -> l
 
 
 def _why_chosen(table: pd.DataFrame) -> str:
-    """Why this run of a sweep is the baseline; of several with the best IR score none is called the best."""
+    """Why this run of a sweep is the baseline; runs that tie on IR score are not called the best."""
     scores = table.loc[table["compared"], "ir_score"].dropna() if "ir_score" in table else table["run_id"].iloc[:0]
     if scores.empty:
         return "as the first, since none has an IR score"
@@ -216,12 +214,12 @@ def _why_chosen(table: pd.DataFrame) -> str:
 
 
 class AsPeopleJudge(ComparisonFinding):
-    """The verdicts' differences from the baseline, corrected by labels on answers of two runs."""
+    """Differences in verdicts from the baseline, corrected by human labels on both runs' answers."""
 
     name = "people"
 
     def compute(self, runs: Compared, found: Founds) -> Found | None:
-        """`human_pairs` with `run_id` in place of a and b, or why labels do not serve; None without labels.
+        """`human_pairs` with `run_id` for a and b, or why the labels cannot be used; None without labels.
 
         Holm's correction counts all pairs of a measure.
         """

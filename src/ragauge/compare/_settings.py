@@ -20,13 +20,13 @@ _VERDICTS = ("correct_share", "hallucination_share", *(f"judge_share_{c}" for c 
 
 
 def _settings(run: LoggedRun) -> dict[str, str]:
-    """A run's choices by config group, its parameters, and the code that it ran with."""
+    """A run's choices by config group, its parameters and its code version."""
     chosen = {group: run.tags[group] for group in GROUPS if group in run.tags}
     return chosen | dict(run.params) | {tag: run.tags[tag] for tag in _CODE if tag in run.tags}
 
 
 def differing(runs: Sequence[LoggedRun]) -> pd.DataFrame:
-    """The settings that differ between runs: [run_id x setting], those of the config groups first.
+    """Settings that differ between runs [run_id x setting], config groups first.
 
     A parameter that only some runs have, all with one value, belongs to the component that they chose:
     it is left out where that choice is a column.
@@ -45,7 +45,7 @@ def differing(runs: Sequence[LoggedRun]) -> pd.DataFrame:
 
 
 def _place(column: str) -> tuple[int, str]:
-    """Where a parameter stands: those of components in the order of the groups, bookkeeping and code last."""
+    """Sort key of a parameter: components in the order of the groups, bookkeeping and code last."""
     first = column.partition(".")[0]
     if first in GROUPS:
         return GROUPS.index(first), column
@@ -53,7 +53,7 @@ def _place(column: str) -> tuple[int, str]:
 
 
 def run_table(runs: Sequence[LoggedRun], params: pd.DataFrame) -> pd.DataFrame:
-    """The frame `Compared.runs`, but for its column `compared`."""
+    """The frame `Compared.runs` without its column `compared`."""
     n_tokens = [int(run.tags["n_tokens"]) for run in runs]
     systems = _system_names(runs, params, n_tokens)
     budgets = len(set(n_tokens)) > 1
@@ -70,7 +70,7 @@ def run_table(runs: Sequence[LoggedRun], params: pd.DataFrame) -> pd.DataFrame:
 
 
 def _system_names(runs: Sequence[LoggedRun], params: pd.DataFrame, n_tokens: Sequence[int]) -> list[str]:
-    """Name of each run without n_tokens: components that differ, and as few parameters as needed."""
+    """Name of each run without n_tokens: differing components, and as few parameters as needed."""
     words: list[list[str]] = [[] for _ in runs]
     for column in params:
         if column in ("n_tokens", *_CODE):
@@ -123,12 +123,12 @@ class WhatDiffers(ComparisonFinding):
     name = "differs"
 
     def compute(self, runs: Compared, found: Founds) -> Found | None:
-        """The parameters but for n_tokens [run_id x parameter]; None where nothing differs."""
+        """Differing parameters except n_tokens [run_id x parameter]; None if there are none."""
         params = runs.params.drop(columns="n_tokens", errors="ignore")
         return Found(params) if len(params.columns) or runs.runs["n_tokens"].nunique() > 1 else None
 
     def show(self, runs: Compared, value: pd.DataFrame, found: Founds) -> Shown:
-        """A row per system, with its budgets where there are several."""
+        """A row per system, with its budgets if there are several."""
         columns = list(map(str, value))
         budgets = runs.runs["n_tokens"].nunique() > 1
         rows = []

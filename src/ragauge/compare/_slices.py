@@ -1,4 +1,4 @@
-"""Runs by slice of the topics, and their differences from the baseline there."""
+"""Runs by slice of the topics, and their differences from the baseline in each."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _MEASURES = {  # of a slice: its name, and that of the difference
 
 @dataclass(frozen=True)
 class Sliced:
-    """tables: the runs by slice (column run_id), and their differences from the baseline (`a` the run); None where
-    slices were not asked for, and where the runs have none in common. note: a sentence on that.
+    """tables: runs by slice (column run_id) and their differences from the baseline (`a` the run); None if slices
+    were not requested or the runs share none. note: a sentence on that.
     """
 
     tables: SliceTables | None
@@ -54,12 +54,12 @@ class Sliced:
 
 
 class BySlice(ComparisonFinding):
-    """The runs by slice, where that is asked for."""
+    """The runs by slice, if requested."""
 
     name = "slices"
 
     def compute(self, runs: Compared, found: Founds) -> Found | None:
-        """`Sliced`; None where there are no slices, and none were asked for."""
+        """`Sliced`; None if there are no slices and none were requested."""
         there = slicings(runs.outcomes)
         if not runs.slices:
             told = f"The runs have slices by {', '.join(there)}: --slices shows them."
@@ -86,8 +86,9 @@ class BySlice(ComparisonFinding):
 def slice_tables(
     outcomes: pd.DataFrame, base: str, answers: Sequence[AnswerMeasureInfo], n_boot: int, seed: int, family: str
 ) -> SliceTables | None:
-    """Every run by slice (column run_id), and its differences from the baseline; None where not all runs have
-    a slicing in common. Holm's correction counts the slices of all runs.
+    """Every run by slice (column run_id), and its differences from the baseline; None if the runs share no slicing.
+
+    Holm's correction counts the slices of all runs.
     """
     if not slicings(outcomes):
         return None
@@ -102,7 +103,7 @@ def slice_tables(
 
 
 def _grid(found: SliceTables, runs: Compared) -> Grid:
-    """Topics of every slice and run, each measure with its interval, and its difference from the baseline."""
+    """Per slice and run: topics, each measure with its interval, and its difference from the baseline."""
     shown = {info.name: (column_label(info), info.name) for info in chosen_measures(runs.answer_measures)}
     measures = {m: named for m, named in (_MEASURES | shown).items() if (found.estimates["measure"] == m).any()}
     if not found.some_missing:
@@ -136,6 +137,6 @@ def _grid(found: SliceTables, runs: Compared) -> Grid:
 
 
 def _cells(row: Mapping[Any, Any], name: str, kind: Kind, tag: str) -> list[Cell]:
-    """A number of a slice's row as its topics have it, and shrunk, each with its interval."""
+    """A number of a slice, raw and shrunk, each with its interval."""
     alone = Num(row.get(name), kind, row.get("lo"), row.get("hi"), tag)
     return [alone, Num(row.get("shrunk"), kind, row.get("shrunk_lo"), row.get("shrunk_hi"))]

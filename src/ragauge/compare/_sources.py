@@ -1,4 +1,4 @@
-"""Which runs the sources of a comparison name, whether these may be compared, and what limits the comparison."""
+"""Finds the runs that the sources of a comparison name, checks that they are comparable, and lists limits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OUTCOMES = (
 
 
 def some(names: Sequence[str]) -> str:
-    """The first five names, and how many more there are."""
+    """The first five names, and the number of further ones."""
     more = len(names) - _MAX_NAMED
     return ", ".join(names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
@@ -46,7 +46,7 @@ def short(value: object, width: int = 24) -> str:
 
 @dataclass(frozen=True)
 class Found:
-    """The finished jobs that sources stand for, each once.
+    """The distinct finished jobs that sources name.
 
     `readers` has the MLflow store of each by run_id; `swept` is True if a source is a sweep; `notes` name the
     jobs that did not finish.
@@ -59,7 +59,7 @@ class Found:
 
     @classmethod
     def of(cls, sources: Sequence[str], uri: str | None) -> Found:
-        """Looks the sources up in MLflow; DataError where one has no finished job."""
+        """Looks the sources up in MLflow; DataError if one has no finished job."""
         stores: dict[str, Reader] = {}
         jobs: dict[str, tuple[LoggedRun, Reader]] = {}
         notes: list[str] = []
@@ -123,7 +123,7 @@ def _error(run: LoggedRun) -> str:
 
 
 def check_alike(runs: Sequence[LoggedRun], across_datasets: bool) -> None:
-    """DataError where the runs measured other topics, or measured them otherwise."""
+    """DataError if the runs differ in topics or measurement settings."""
     datasets = _by(runs, lambda run: (run.tags.get("dataset", "?"), run.tags.get("dataset_digest", "?")))
     if len(datasets) > 1 and not across_datasets:
         listed = "; ".join(f"{name} {digest[:12]}: {ids}" for (name, digest), ids in datasets.items())
@@ -158,7 +158,7 @@ def _by(runs: Sequence[LoggedRun], key: Callable[[LoggedRun], tuple[str, ...]]) 
 def read_outcomes(
     runs: Sequence[LoggedRun], readers: Mapping[str, Reader], answers: Sequence[AnswerMeasureInfo]
 ) -> pd.DataFrame:
-    """The tables of the runs' questions, one under the other, without their contexts."""
+    """The concatenated tables of the runs' questions, without contexts."""
     columns = [*_OUTCOMES, *(info.name for info in answers)]
     tables = []
     with progress(len(runs), "reading questions", "run") as bar:
@@ -197,7 +197,7 @@ def _one_text(parts: object) -> object:
 
 
 def check_same_topics(outcomes: pd.DataFrame, base: str) -> None:
-    """DataError where a qid means another topic in another run."""
+    """DataError if a qid names different topics in two runs."""
     what = [c for c in ("query", "answer_reference", "evidence") if c in outcomes]
     first = outcomes.loc[outcomes["run_id"] == base, ["qid", *what]]
     both = outcomes.merge(first, on="qid", suffixes=("", "_base"))
@@ -219,7 +219,7 @@ def limits_of(
     n_tokens: int | None,
     names: Mapping[str, str],
 ) -> list[str]:
-    """Sentences on what a reader of the numbers must know."""
+    """Sentences on the limits of the comparison."""
     notes = []
     verdicts = outcomes["label"].notna().groupby(outcomes["run_id"], sort=False).any()
     silent = [names[str(run_id)] for run_id, judged in verdicts.items() if not judged]

@@ -1,4 +1,4 @@
-"""Topics whose outcome differs from the baseline: those that differ most, and causes of failure that changed."""
+"""Topics that differ most from the baseline, and changed causes of failure."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _LONG = [
 
 
 class ChangedCauses(ComparisonFinding):
-    """How many topics changed their cause of failure."""
+    """Number of topics by change of their cause of failure."""
 
     name = "causes"
 
     def compute(self, runs: Compared, found: Founds) -> Found | None:
-        """`transitions` from the baseline to every other run, with run_id; None where runs tell none."""
+        """`transitions` from the baseline to every other run, with run_id; None without causes."""
         if CAUSE not in runs.outcomes:
             return None
         of_run = dict(tuple(runs.outcomes.groupby("run_id", sort=False)))
@@ -36,7 +36,7 @@ class ChangedCauses(ComparisonFinding):
         return Found(every[["run_id", "cause", "becomes", "topics"]])
 
     def show(self, runs: Compared, value: pd.DataFrame, found: Founds) -> Shown:
-        """The changes of every run, the most frequent first, at most twelve; nothing where none changed."""
+        """The twelve most frequent changes of each run; nothing without changes."""
         changed = value[value["cause"] != value["becomes"]]
         shown = changed.groupby("run_id", sort=False).head(_MAX_ROWS)
         rows: list[list[Cell]] = [
@@ -51,17 +51,17 @@ class ChangedCauses(ComparisonFinding):
 
 
 class DifferentTopics(ComparisonFinding):
-    """The topics that the baseline and another run disagree on most."""
+    """The topics on which the baseline and another run differ most."""
 
     name = "topics"
 
     def compute(self, runs: Compared, found: Founds) -> Found | None:
-        """All of them by the kind of difference, as `most_different` gives them."""
+        """All differing topics by kind of difference, as `most_different` returns them."""
         kinds = [kind for kind in _KINDS if kind != "class" or runs.outcomes["label"].notna().any()]
         return Found({kind: most_different(runs, kind, len(runs.outcomes))[0] for kind in kinds})
 
     def show(self, runs: Compared, value: dict[str, pd.DataFrame], found: Founds) -> Shown:
-        """The first few topics of every kind, each with the answers of both runs."""
+        """The first topics of each kind, with the answers of both runs."""
         return Shown([_most(runs, kind, rows) for kind, rows in value.items()] if runs.topics else [])
 
 
@@ -82,7 +82,7 @@ def _most(runs: Compared, kind: str, every: pd.DataFrame) -> Section:
 
 
 def most_different(runs: Compared, by: str, n: int) -> tuple[pd.DataFrame, int]:
-    """The n topics that the baseline and another run disagree on most, and on how many they do at all.
+    """The n topics on which the baseline and another run differ most, and the number of all that differ.
 
     A topic comes once, with the run that is furthest off: [qid, query, run_id, ir_score, label, answer], and
     the baseline's ir_score_base, label_base, answer_base. `by` is `ir_score` (the largest difference first) or `class`.
@@ -118,7 +118,7 @@ def _unanswerable(outcomes: pd.DataFrame) -> pd.Series:
 
 
 def _place(label: int, unanswerable: bool) -> int:
-    """A place on a line on which a right answer and a hallucination are furthest apart."""
+    """Position of a class on a scale with right answers and hallucinations at its ends."""
     if unanswerable:
         return 3 if label == LACK else 0
     return 3 if label == RIGHT else 0 if label in HALLUCINATIONS else 1

@@ -1,4 +1,4 @@
-"""Runs side by side: what a comparison holds, how it is made, and what is printed and written of it."""
+"""Makes a comparison of runs, prints it and writes it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WIDTH = 120  # columns of a comparison that is printed from Python
 
 @dataclass(frozen=True)
 class Comparison(Compared):
-    """Runs side by side, and what findings found about them.
+    """Compared runs, and the values of the findings about them.
 
     `found` has the values of the findings by name (`ragauge.compare._order`), such as pairs, people, slices and
     causes; `csv` the frames that they give to the CSV files `runs` and `topics`.
@@ -44,7 +44,7 @@ class Comparison(Compared):
 
     @property
     def n_tests(self) -> Mapping[str, int]:
-        """How many p values Holm's correction counted, by family."""
+        """Number of p values in Holm's correction, by family."""
         counts: Mapping[str, int] = self.found["pairs"].n_tests
         return counts
 
@@ -53,7 +53,7 @@ class Comparison(Compared):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Sentences on what the numbers mean, and on what limits the comparison."""
+        """Sentences on the meaning of the numbers and on the limits of the comparison."""
         return sheet(self, self.metrics, self.topics).notes
 
 
@@ -120,7 +120,7 @@ def compare(
 
 
 def found_of(runs: Compared) -> Comparison:
-    """The runs with the findings about them, showing the default metrics."""
+    """The comparison of the runs, showing the default metrics."""
     values: dict[str, Any] = {}
     frames: dict[str, list[pd.DataFrame]] = {}
     for finding in comparison_findings():
@@ -134,7 +134,7 @@ def found_of(runs: Compared) -> Comparison:
 
 
 def sheet(comparison: Comparison, metrics: Sequence[str], n_topics: int) -> tables.Sheet:
-    """The sheet of the comparison's findings with these metrics and at most `n_topics` topics of a kind."""
+    """The comparison's findings as a sheet, with these metrics and at most `n_topics` topics of each kind."""
     c = replace(comparison, metrics=metrics, topics=n_topics)
     findings = [finding for finding in comparison_findings() if finding.name in c.found]
     shown: list[Shown] = [finding.show(c, c.found[finding.name], c.found) for finding in findings]
@@ -166,9 +166,9 @@ def latex(comparison: Comparison, metrics: Sequence[str]) -> str:
 
 
 def runs_csv(comparison: Comparison, metrics: Sequence[str]) -> str:
-    """A row per run: its differences, the metrics with their ends, and the columns that findings add.
+    """CSV with a row per run: differences, metrics with interval ends, and columns of findings.
 
-    Numbers in full precision; nothing where there is none.
+    Numbers have full precision; missing ones are empty.
     """
     c = comparison
     ends = [name + end for name in metrics for end in ("", "_lo", "_hi") if name + end in c.runs]
@@ -180,7 +180,7 @@ def runs_csv(comparison: Comparison, metrics: Sequence[str]) -> str:
 
 
 def topics_csv(comparison: Comparison) -> str:
-    """A row per compared run and topic: scores, classes and answers, and the columns that findings add."""
+    """CSV with a row per compared run and topic: scores, classes, answers, and columns of findings."""
     c = comparison
     columns = ["qid", "query", "answer_reference", "ir_score", "label", "answer"]
     columns += [*(info.name for info in c.answer_measures), "ir_score_difference"]
@@ -192,13 +192,13 @@ def topics_csv(comparison: Comparison) -> str:
 
 
 def _families(params: Mapping[str, str], family: str | None) -> Families:
-    """Those of a run's parameters; `family`: what is corrected together, by default sections unless they say all."""
+    """Families of a run's parameters; `family` overrides them; the default is sections unless they say all."""
     families = Families.of_params(params)
     return replace(families, family=family or ("all" if families.family == "all" else "section"))
 
 
 def _alike(sources: Sequence[str], uri: str | None, across_datasets: bool) -> Found:
-    """The runs that the sources name; ConfigError and DataError where these are not to be compared."""
+    """The runs that the sources name; ConfigError or DataError if they are not comparable."""
     found = Found.of(sources, uri)
     n = len(found.runs)
     if n < 2:
@@ -219,7 +219,7 @@ def _sides(
 
 
 def _choose_compared(table: pd.DataFrame, swept: bool, n_tokens: int | None) -> tuple[int | None, list[str]]:
-    """The budget of the pairs (None where the runs have several), and the ids of the runs that make them."""
+    """The budget of the pairs (None if the runs have several), and the ids of the compared runs."""
     budgets = sorted(set(table["n_tokens"].tolist()))
     if n_tokens is None and not swept:
         return (budgets[0] if len(budgets) == 1 else None), table["run_id"].tolist()
