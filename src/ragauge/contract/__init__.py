@@ -1,4 +1,3 @@
-"""The types and rules that all rooms share: frames, protocols, errors, redaction, identity; and the version of this
-code."""
+"""Types and rules shared by all rooms: frames, protocols, errors, redaction, identity; and the version."""
 
 __version__ = "0.2.0"

@@ -1,6 +1,6 @@
-"""How the answer measures of a job are shown: checked once, recorded with the job, and read back from there.
+"""Display properties of a job's answer measures: checked once, recorded with the job, and read back.
 
-Tables, report and comparison know a measure by this record alone and import no class.
+Tables, report and comparison use this record alone and import no class.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _OWN = re.compile(
 
 
 def infos_of(measure: AnswerMeasure) -> tuple[AnswerMeasureInfo, ...]:
-    """How the values of a measure are shown: of one that gives several `infos`, else its `info`."""
+    """The measure's `infos`, or its single `info`."""
     several: tuple[AnswerMeasureInfo, ...] = tuple(offered(measure, AnswerMeasureOffers).infos)
     return several or (measure.info,)
 
@@ -61,9 +61,9 @@ def infos_of(measure: AnswerMeasure) -> tuple[AnswerMeasureInfo, ...]:
 def checked(
     of_config: Mapping[str, Sequence[AnswerMeasureInfo]], of_rankings: Sequence[AnswerMeasureInfo] = ()
 ) -> list[AnswerMeasureInfo]:
-    """The infos of the measures by their key in the config; ConfigError where one cannot be shown.
+    """The infos of the measures by config key; ConfigError for one that cannot be shown.
 
-    of_rankings: those of the job's measures of rankings, whose names no other may have.
+    of_rankings: the infos of the job's ranking measures, whose names are reserved.
     """
     allowed = get_type_hints(AnswerMeasureInfo)
     names = {info.name + end: f"measures={info.label}" for info in of_rankings for end in ENDS}
@@ -88,7 +88,7 @@ def checked(
 
 
 def as_record(infos: Iterable[AnswerMeasureInfo]) -> list[dict[str, Any]]:
-    """The infos in plain values, for a job's record; what is as usual is left out."""
+    """The infos in plain values for a job's record, without defaults."""
     usual = {field.name: field.default for field in fields(AnswerMeasureInfo)}
     return [{key: value for key, value in asdict(info).items() if value != usual[key]} for info in infos]
 
@@ -99,7 +99,7 @@ def as_tag(infos: Sequence[AnswerMeasureInfo]) -> dict[str, str]:
 
 
 def from_tags(tags: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The record in the tags of a run; [] where there is none, DataError where it cannot be read."""
+    """The record in the tags of a run; [] without one, DataError for an unreadable one."""
     try:
         found: list[dict[str, Any]] = json.loads(tags.get(ANSWER_MEASURES_TAG, "[]"))
         in_order([found])
@@ -109,7 +109,7 @@ def from_tags(tags: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def in_order(records: Iterable[Sequence[Mapping[str, Any]]]) -> list[AnswerMeasureInfo]:
-    """The measures of several jobs, each name once, shown as the first job that has it says."""
+    """The distinct measures of several jobs, each as in the first job with it."""
     found: dict[str, AnswerMeasureInfo] = {}
     for record in records:
         for values in record:
@@ -119,16 +119,15 @@ def in_order(records: Iterable[Sequence[Mapping[str, Any]]]) -> list[AnswerMeasu
 
 
 def is_ranking(info: AnswerMeasureInfo) -> bool:
-    """Whether it is one of the measures of the ranking that every job has (`measures`)."""
+    """Whether it is one of the ranking measures of every job (`measures`)."""
     return info.section == RANKINGS_SECTION
 
 
 def besides_rankings(infos: Iterable[AnswerMeasureInfo]) -> list[AnswerMeasureInfo]:
-    """The measures of answers and contexts that systems are compared by. Those of rankings have their own tables, since
-    every job has several."""
+    """The compared measures of answers and contexts; measures of rankings have their own tables."""
     return [info for info in infos if info.compared and not is_ranking(info)]
 
 
 def column_label(info: AnswerMeasureInfo) -> str:
-    """The label with an arrow that says which values are better."""
+    """The label with an arrow for the better direction."""
     return f"{info.label} {'↑' if info.direction == 'higher' else '↓'}"

@@ -18,7 +18,7 @@ _SHOWN = 60  # characters of a value
 
 
 def shown(value: object) -> str:
-    """The value as Python writes it; the beginning of a long one, and how many digits a long number has."""
+    """The value's repr; a long one is truncated, a long number given by its number of digits."""
     if isinstance(value, int) and abs(value) >= 10**_SHOWN:
         return f"an integer of about {int(value.bit_length() * math.log10(2)) + 1:,} digits"
     text = repr(value)

@@ -1,4 +1,4 @@
-"""Which jobs may be set beside each other: those that measured the same topics by the same means.
+"""Decides which jobs are comparable: those that measured the same topics with the same settings.
 
 Measure, tokenizer, judge and answer measures are what a job is measured by: another one gives other numbers
 for the same system. Chunker, embedder, retriever, reranker, llm and n_tokens are the system that is measured.
@@ -34,12 +34,12 @@ def digests(identities: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 
 def as_tag(found: Mapping[str, str]) -> dict[str, str]:
-    """The tag by which a job's MLflow run says what it was measured by."""
+    """The tag with the measurement settings of a job's MLflow run."""
     return {TAG: json.dumps(dict(found))}
 
 
 def from_tags(tags: Mapping[str, str]) -> Any:
-    """The content of the tag of an MLflow run; None where it has none, or one that cannot be read."""
+    """The content of that tag; None if it is absent or unreadable."""
     try:
         return json.loads(tags.get(TAG, "null"))
     except ValueError:
@@ -49,7 +49,7 @@ def from_tags(tags: Mapping[str, str]) -> Any:
 def measured_by(
     recorded: Sequence[Any], choices: Sequence[Mapping[str, str]], settings: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, str]]:
-    """The measurement settings of each of several jobs: {name: text}, where equal texts mean the same.
+    """The measurement settings of each job, {name: text}; equal texts are equal settings.
 
     The texts are the digests that the jobs recorded. Where those of one cannot be read (a tag that was edited or
     removed), all jobs use other texts: the option of each config group and its settings (`settings`: flat, as
@@ -64,7 +64,7 @@ def measured_by(
 
 
 def in_words(part: str, choices: Mapping[str, str], settings: Mapping[str, Any]) -> str:
-    """The option that was chosen of a config group, and those of its settings that can change a number."""
+    """The chosen option of a config group, and its settings that can change a number."""
     own = {
         key: _in_order(str(value))
         for key, value in settings.items()
@@ -74,12 +74,12 @@ def in_words(part: str, choices: Mapping[str, str], settings: Mapping[str, Any])
 
 
 def _in_order(value: str) -> str:
-    """A list of names without the order that they were given in, which changes nothing."""
+    """A list of names in sorted order, since their order changes nothing."""
     return ", ".join(sorted(value.strip("[]").split(", "))) if value.startswith("[") else value
 
 
 def conflicting(found: Sequence[Mapping[str, str]]) -> list[str]:
-    """The answer measures that one name stands for several of: jobs disagree on how they are computed."""
+    """The names of answer measures that jobs compute differently."""
     names = dict.fromkeys(name for job in found for name in job if name.startswith(f"{ANSWERS}."))
     return [name for name in names if len({job[name] for job in found if name in job}) > 1]
 

@@ -1,4 +1,4 @@
-"""The current job of this process: its folder, and when its run of jobs began."""
+"""The current job of this process: its folder and the start of its run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _folder: str | None = None
 
 @contextmanager
 def working_on(folder: Path) -> Iterator[None]:
-    """While it lasts, this process works on the job of the folder, or on what a sweep's folder holds."""
+    """Sets the folder of the job or sweep that this process works on, within the block."""
     global _folder
     before, _folder = _folder, str(folder.resolve())
     try:
@@ -30,7 +30,7 @@ _began = time.time()
 
 
 def run_begins(at: float | None = None) -> None:
-    """Says that a run began at a time, in seconds since 1970, now by default; never before the one known."""
+    """Sets the start of the run, in seconds since 1970 (default: now), unless a later one is known."""
     global _began
     _began = max(_began, time.time() if at is None else at)
 

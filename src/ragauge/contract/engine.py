@@ -1,4 +1,4 @@
-"""Where the work inside a stage runs: in this process, or on workers elsewhere (config group `engine`).
+"""Config group `engine`: runs the work inside a stage in this process or on workers elsewhere.
 
 An engine changes no result, so it is in no stage's key.
 """
@@ -19,10 +19,10 @@ Rows = TypeVar("Rows", bound=Sequence[Any])
 
 
 class Held(Protocol):
-    """Workers that each hold a part of something, such as a shard of an index."""
+    """Workers that each hold a part, such as a shard of an index."""
 
     def ask(self, block: Any) -> list[Any]:
-        """The output of each of them for the block, in their order."""
+        """Each worker's output for the block, in order."""
 
 
 class Engine(Protocol):
@@ -43,14 +43,14 @@ class Engine(Protocol):
     def shards(self) -> int: ...
 
     def map(self, work: Work, blocks: Iterable[Any]) -> Iterator[Any]:
-        """The results of the blocks in their order, each block's once, whichever worker is lost meanwhile.
+        """One result per block, in order, even if workers are lost meanwhile.
 
         Blocks are read, and results kept, a few ahead of what was taken. An error of the work is raised as
         it is.
         """
 
     def hold(self, works: Sequence[Work]) -> Held:
-        """A worker for each of the works, for as long as what is returned is kept."""
+        """A worker per work, for the lifetime of the returned object."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class LocalEngine:
         return None
 
     def map(self, work: Work, blocks: Iterable[Any]) -> Iterator[Any]:
-        """The results of the blocks in their order, each made when it is taken."""
+        """The results of the blocks in order, computed lazily."""
         return map(work, blocks)
 
     def hold(self, works: Sequence[Work]) -> Held:
@@ -88,11 +88,11 @@ class _HeldHere:
 
 
 def slices(n: int, engine: Engine) -> Iterator[slice]:
-    """The engine's blocks of n rows, in order; one block of none where n is 0."""
+    """The engine's blocks of n rows, in order; one empty block for n = 0."""
     size = engine.block_rows or max(n, 1)
     return (slice(start, start + size) for start in range(0, max(n, 1), size))
 
 
 def in_blocks(rows: Rows, engine: Engine) -> Iterator[Rows]:
-    """The rows in the engine's blocks, in order; one block of none where there are none."""
+    """The rows in the engine's blocks, in order; one empty block without rows."""
     return (rows[at] for at in slices(len(rows), engine))  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""The errors that a user can act on, each with the exit code it ends a command with."""
+"""The errors that a user can act on, each with its exit code."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ragauge.contract.redact import redact, without_queries
 
 
 class RagaugeError(Exception):
-    """An error whose message is for the user: it names the file, row or key and what is allowed.
+    """An error for the user: its message names the file, row or key, and the allowed values.
 
-    Its text is free of secrets, whatever text of another library went into it.
+    Its text is free of secrets, including text of other libraries.
     """
 
     exit_code = 1
@@ -24,19 +24,19 @@ class RagaugeError(Exception):
 
 
 class ConfigError(RagaugeError):
-    """A key, option or value of the configuration that cannot be used."""
+    """An unusable key, option or value of the configuration."""
 
     exit_code = 2
 
 
 class DataError(RagaugeError):
-    """A file, row or frame that does not hold what it must."""
+    """A file, row or frame with invalid content."""
 
     exit_code = 2
 
 
 class GateError(RagaugeError):
-    """A quality gate that was asked for and not met."""
+    """A configured quality gate was not met."""
 
     exit_code = 3
 
@@ -48,27 +48,27 @@ class MissingError(RagaugeError):
 
 
 class UnreadableJudgeError(MissingError):
-    """A judge of whose replies, ten or more, none could be read: it would read no better in other jobs."""
+    """None of a judge's ten or more replies could be read, so other jobs need not ask it."""
 
 
 class WaitingError(RagaugeError):
-    """Replies that a batch of a provider will bring later: the same command collects them."""
+    """Replies are pending in a provider's batch; the same command collects them later."""
 
     exit_code = 5
 
 
 class HeldError(RagaugeError):
-    """A ledger that another process holds: nothing is lost, and the same command goes on when that process is done."""
+    """Another process holds the ledger; nothing is lost, and the same command continues once it is released."""
 
     exit_code = 4
 
 
 class TrackingError(RagaugeError):
-    """MLflow stopped answering while a run was open; what was computed is in the store."""
+    """MLflow stopped answering while a run was open; computed outputs are in the store."""
 
 
 class EngineError(RagaugeError):
-    """The workers of an engine cannot be had, or were lost too often; what was finished is in the store."""
+    """The workers of an engine are unavailable or were lost too often; finished outputs are in the store."""
 
 
 # What SQLite says, and errno 28 and 122 as safetensors tells them, by an error that is no OSError.
@@ -76,7 +76,7 @@ _FULL = ("database or disk is full", "(os error 28)", "(os error 122)")
 
 
 def full_disk(error: BaseException, *places: str | os.PathLike[str]) -> str | None:
-    """The message for an error that came from a full disk or quota; None for any other error.
+    """The message for an error caused by a full disk or quota; None for any other error.
 
     Names the file that could not be written where the error does, else the fullest of the places.
     """
@@ -104,7 +104,7 @@ _DATABASE_REFUSED = ("unable to open database file", "attempt to write a readonl
 def not_writable(
     error: BaseException, places: Mapping[str, str | os.PathLike[str]], database: Path | None = None
 ) -> str | None:
-    """The message for an error that came from a place that cannot be written; None for any other error.
+    """The message for an error caused by an unwritable place; None for any other error.
 
     places: folders by what chooses another one ("store=<folder> or RAGAUGE_STORE"). An error counts where
     its file is one of them, below one, or above one; that there is none counts where one of them cannot be
@@ -126,7 +126,7 @@ def not_writable(
 
 
 def refused_file(error: BaseException) -> Path | None:
-    """The file or folder that an error says is not ours to use, absolute; None for any other error."""
+    """The absolute path to which an error reports denied access; None for any other error."""
     if not isinstance(error, OSError) or error.errno not in _REFUSED:
         return None
     file = _file_of(error)
@@ -139,7 +139,7 @@ def _file_of(error: BaseException) -> Path | None:
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and what it came from, the suppressed contexts included."""
+    """The error and its chain of causes, with suppressed contexts."""
     seen: set[int] = set()
     at: BaseException | None = error
     while at is not None and id(at) not in seen:

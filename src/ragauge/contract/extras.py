@@ -1,4 +1,4 @@
-"""Packages that ragauge's base does not bring: which extra installs each, and the one line that says so."""
+"""Optional packages: the extra that installs each, and the error if one is missing."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MODEL_PACKAGES = ("torch", "sentence_transformers", "faiss")
 
 
 def installed(*modules: str) -> bool:
-    """Whether all these top-level modules are there; none is imported."""
+    """Whether all these top-level modules are installed; imports none."""
     return not _lacking(modules)
 
 
 def require_extra(key: str, *modules: str, instead: str = "") -> None:
-    """ConfigError with the command that installs them, where some of these top-level modules are not there.
+    """ConfigError with the install command, if some of these top-level modules are missing.
 
     key: the option that needs them, such as retriever=milvus. instead: other options, which need none.
     """
@@ -39,7 +39,7 @@ def require_extra(key: str, *modules: str, instead: str = "") -> None:
 
 
 def lacks(key: str, error: BaseException | None) -> ConfigError | None:
-    """That line for an ImportError, or an error caused by one, of a module that an extra brings; else None."""
+    """That ConfigError for an ImportError, direct or as a cause, of an extra's module; else None."""
     while error is not None:
         if isinstance(error, ModuleNotFoundError) and (name := str(error.name).partition(".")[0]) in EXTRA_OF:
             # A submodule that an installed package lacks is another release of it, not a missing extra.

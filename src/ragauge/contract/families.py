@@ -1,4 +1,4 @@
-"""Which tests Holm's correction counts together, which measures a study is about."""
+"""Families of tests for Holm's correction, and the primary measures of a study."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Families:
 
     @classmethod
     def of_params(cls, params: Mapping[str, str]) -> Families:
-        """From the parameters of an MLflow run, which hold a list as JSON; as usual where it has none."""
+        """Families of an MLflow run's parameters (lists as JSON); the default without them."""
         primary = json.loads(params["report.primary"]) if "report.primary" in params else PRIMARY
         return cls(params.get("report.family", cls.family), primary)
 
     @property
     def is_usual(self) -> bool:
-        """Whether nothing else was asked for."""
+        """Whether these are the default settings."""
         return (self.family, *self.primary) == (Families.family, *PRIMARY)
 
     @property
@@ -46,7 +46,7 @@ class Families:
         return measure in {_PAIRS.get(name, name) for name in self.primary}
 
     def in_words(self, titles: Mapping[str, str]) -> str:
-        """Which measures are primary and which exploratory; `titles` are the measures of pairs and their names."""
+        """A sentence on primary and exploratory measures; `titles` names the measures of pairs."""
         primary = [title for measure, title in titles.items() if self.is_primary(measure)]
         others = [title for measure, title in titles.items() if not self.is_primary(measure)]
         lacking = [name for name in self.primary if _PAIRS.get(name, name) not in titles]
@@ -56,7 +56,7 @@ class Families:
 
 
 def check_primary(primary: Iterable[str], measures: Iterable[str]) -> None:
-    """ConfigError for a primary measure that is neither of every job nor among a job's `measures`."""
+    """ConfigError for a primary measure that is neither built in nor among a job's `measures`."""
     there = [*PRIMARY, "hallucination", *measures]
     unknown = [name for name in primary if name not in there]
     if unknown:

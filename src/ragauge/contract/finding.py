@@ -1,4 +1,4 @@
-"""A finding: one result about a job, the jobs of a sweep, or runs side by side, and how it is shown.
+"""A finding: one result about a job, a sweep's jobs or compared runs, and its display.
 
 A finding is one class with a name, a `compute` and a `show`. Terminal, HTML, CSV, Markdown and MLflow take its results
 and know no finding by name. So a new one is a class and a line in a list: for a job or a sweep in
@@ -43,7 +43,7 @@ class Num:
 
 @dataclass(frozen=True)
 class Tagged:
-    """A text with a tag behind it (tone "bad" or "none" colours the tag) and a small line below."""
+    """A text with a tag (coloured by tone "bad" or "none") and a small line below."""
 
     text: str
     tag: str = ""
@@ -63,7 +63,7 @@ Cell = str | Num | Tagged | Code
 
 @dataclass(frozen=True)
 class Col:
-    """A column: its title, a small line under the title, whether its cells stand left, and may wrap.
+    """A column: its title, a small line below, and whether its cells are left-aligned and may wrap.
 
     on_paper: whether it stands in LaTeX, too.
     """
@@ -79,7 +79,7 @@ Heads = str | Sequence[Col | str]
 
 
 def columns_of(heads: Heads) -> list[Col]:
-    """The columns that `Grid.columns` means."""
+    """`Grid.columns` as `Col`s."""
     return [_column(one) for one in (heads.split(" | ") if isinstance(heads, str) else heads)]
 
 
@@ -170,7 +170,7 @@ class Bullets(Block):
 
 @dataclass(frozen=True)
 class Marked(Block):
-    """A passage with marked stretches: (text, marks, strong); marks are the numbers of what is found there."""
+    """A passage as stretches (text, marks, strong); marks are the numbers of the matches there."""
 
     where: str
     pieces: Sequence[tuple[str, Sequence[int], bool]]
@@ -195,7 +195,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Card:
-    """A number to see first: its title, the number, and a line below."""
+    """A headline number: its title, the number, and a line below."""
 
     title: str
     number: str
@@ -226,7 +226,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Shown:
-    """How a finding is shown: a section of the report, lines of the terminal, figures, cards and notes.
+    """The display of a finding: sections of the report, terminal lines, figures, cards and notes.
 
     sections: usually one. notes: sentences that limit all numbers of the report; they stand at its head, and
     of a job they are warnings on the terminal. lead: sentences that report, terminal and the note of a sweep's
@@ -258,7 +258,7 @@ class Finding:
     metrics: ClassVar[Sequence[Metric | str]] = ()
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """The results about the jobs; `found` holds the values of the findings before."""
+        """The results about the jobs; `found` holds the values of earlier findings."""
         raise NotImplementedError
 
     def show(self, jobs: Jobs, value: Any, found: Founds) -> Shown:
@@ -289,14 +289,14 @@ class JobFinding:
     metrics: ClassVar[Sequence[Metric | str]] = ()
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """The results about the job, None for nothing; `found` holds the values of the findings before."""
+        """The results about the job, or None; `found` holds the values of earlier findings."""
         raise NotImplementedError
 
     def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
-        """ConfigError for settings of the finding that are wrong, before any work; measures: those of the answers."""
+        """ConfigError for wrong settings of the finding, before any work; measures: the answer measures."""
 
     def needs(self, job: Job, answers: pd.DataFrame | None) -> list[pd.DataFrame]:
-        """The requests to LLMs that computing it would take, as `ragauge.experiment.needs` has them; for a dry run.
+        """The LLM requests of computing it, as in `ragauge.experiment.needs`, for a dry run.
 
         answers: those of the job, as far as they are known; None where no LLM is chosen.
         """
@@ -308,7 +308,7 @@ class JobFinding:
 
 
 class ComparisonFinding:
-    """A finding about runs side by side, from the questions that MLflow holds of them.
+    """A finding about compared runs, from their question tables in MLflow.
 
     name: unique. A comparison shows its notes and sections: their tables and paragraphs. Its CSV files hold two of its
         tables: `runs`, a row per run_id, and `topics`, a row per run_id and qid.
@@ -318,7 +318,7 @@ class ComparisonFinding:
     name: ClassVar[str]
 
     def compute(self, runs: Compared, found: Founds) -> Found | None:
-        """The results about the runs, None for nothing; `found` holds the values of the findings before."""
+        """The results about the runs, or None; `found` holds the values of earlier findings."""
         raise NotImplementedError
 
     def show(self, runs: Compared, value: Any, found: Founds) -> Shown:

@@ -1,4 +1,4 @@
-"""The names of the config groups, of what a predictor may look at, and of the usual measures of rankings."""
+"""Names of the config groups, of predictor features, and of the default ranking measures."""
 
 from __future__ import annotations
 

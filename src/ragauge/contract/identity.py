@@ -28,15 +28,15 @@ def runtime(default: Any) -> Any:
 
 
 def later(default: Any) -> Any:
-    """A field that a component got after results of it were stored: at its default it is not in the identity.
+    """A field added to a component after results were stored: its default stays out of the identity.
 
-    So what was stored before is still found, and a predictor fitted before still fits.
+    Earlier stored results and predictors therefore stay valid.
     """
     return dataclasses.field(default=default, metadata={"later": True})
 
 
 def identity(component: Any) -> dict[str, Any]:
-    """Everything that can change the component's output, as JSON values: name, version, fields that count, and code.
+    """Everything that can change the component's output, as JSON: name, version, non-runtime fields, code.
 
     A component that is no dataclass (one wrapped from another library) has its own `identity()` method.
     Raises TypeError where there is neither.
@@ -64,10 +64,10 @@ def named(component: Any) -> dict[str, Any]:
 
 
 def code_of(component: Any) -> dict[str, dict[str, str]]:
-    """`{"code": digests}` of the code outside of ragauge that makes the component's output; {} if none does.
+    """`{"code": digests}` of code outside ragauge that computes the component's output; {} without any.
 
-    It is that of the component's class and, unless the component says itself what identifies it, that of
-    every `_target_` in its fields.
+    It covers the component's class and, unless the component has its own `identity()`, every `_target_` in its
+    fields.
     """
     names = {cls.__module__ for cls in type(component).__mro__}
     if not callable(getattr(component, "identity", None)):
@@ -89,7 +89,7 @@ def code_digests(names: Iterable[str]) -> dict[str, str]:
 
 @lru_cache(maxsize=64)  # a process runs the code that it has once loaded
 def module_digest(name: str) -> str | None:
-    """SHA-256 (hex) of the Python files of a module, or of a package with all in it; None without any."""
+    """SHA-256 (hex) of the Python files of a module or whole package; None without any."""
     try:
         spec = find_spec(name)
     except ValueError:  # what was typed in, in a notebook, has no spec

@@ -1,4 +1,4 @@
-"""How a process ends before its work is done: by Ctrl-C, by SIGTERM or SIGHUP, or because its parent process is gone.
+"""Ends a process early and in order: on Ctrl-C, SIGTERM, SIGHUP, or the end of its parent process.
 
 A terminal or an ssh session sends SIGHUP when it is closed. SIGTERM and SIGHUP raise an exception in the main
 thread, as Ctrl-C does, so that MLflow runs are closed on the way out. A worker of a parallel sweep ends when the
@@ -35,7 +35,7 @@ _lost: ContextVar[str | None] = ContextVar("lost", default=None)
 
 @contextmanager
 def lost(why: str) -> Iterator[None]:
-    """A job that is run in the block does no work: it takes over the MLflow run of the lost one, and fails.
+    """Within the block, a job does no work: it takes over the MLflow run of a lost job, and fails.
 
     For a launcher that could not bring a job to its end elsewhere; `why` is the error on record.
     """
@@ -47,13 +47,13 @@ def lost(why: str) -> Iterator[None]:
 
 
 def refuse_lost() -> None:
-    """RagaugeError in a job that is lost; called when its MLflow run is open."""
+    """RagaugeError in a lost job; to be called once its MLflow run is open."""
     if (why := _lost.get()) is not None:
         raise RagaugeError(why)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP. A KeyboardInterrupt, so that whatever ends in order on Ctrl-C does so on them, too."""
+    """SIGTERM or SIGHUP, as a KeyboardInterrupt, so that code handles it like Ctrl-C."""
 
 
 _INTERRUPTED = 130
@@ -67,7 +67,7 @@ _ended_by: int | None = None  # the signal that has come since `terminable` bega
 
 
 def _signal_of(error: KeyboardInterrupt) -> int | None:
-    """The signal that is the cause, None for Ctrl-C; libraries such as Ray raise a KeyboardInterrupt of their own."""
+    """The causing signal; None for Ctrl-C. Libraries such as Ray raise a KeyboardInterrupt of their own."""
     return _ended_by or (signal.SIGTERM if isinstance(error, Terminated) else None)
 
 
@@ -83,7 +83,7 @@ def reason(error: KeyboardInterrupt) -> str:
 
 
 def tell(error: KeyboardInterrupt) -> int:
-    """Prints what happened and how to go on, in a line; returns the exit code."""
+    """Prints the interruption and the way to continue in a line; returns the exit code."""
     with suppress(OSError):  # the terminal may be gone
         print(f"{reason(error)}; what is finished is kept, and the same command goes on from there", file=sys.stderr)
     return exit_code(error)
@@ -91,7 +91,7 @@ def tell(error: KeyboardInterrupt) -> int:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """While the block lasts, SIGTERM and SIGHUP raise Terminated in the main thread; a second one does nothing.
+    """Makes SIGTERM and SIGHUP raise Terminated in the main thread within the block; a second one does nothing.
 
     Outside of the main thread nothing is changed, and neither is a signal that is ignored (`nohup`) or has another
     handler.
@@ -124,7 +124,7 @@ def terminable() -> Iterator[None]:
 
 
 def _drop_closed_output() -> None:
-    """Sends output to nowhere where its terminal is closed: to write there would fail while runs are closed."""
+    """Redirects output of a closed terminal to null, since writing would fail while runs are being closed."""
     for descriptor in _OUTPUT:
         closed = select.poll()
         closed.register(descriptor, 0)  # errors alone
@@ -137,7 +137,7 @@ def _drop_closed_output() -> None:
 
 @contextmanager
 def working() -> Iterator[None]:
-    """`terminable` for a job, and in a worker process the end of its parent counts as SIGTERM."""
+    """`terminable` for a job; in a worker process the end of its parent acts as SIGTERM."""
     with terminable():
         _follow_parent()
         try:
@@ -152,9 +152,9 @@ def working() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Parent:
-    """The process that started this one: as multiprocessing knows it, and as the system did at first.
+    """The parent process, by multiprocessing and by the system at start.
 
-    They differ where a fork server stands between.
+    They differ with a fork server.
     """
 
     of: int  # the process id of the worker
@@ -175,7 +175,7 @@ def parent_gone() -> bool:
 
 
 def _follow_parent() -> None:
-    """Starts the thread that ends this process with its parent, once, if it is a worker process."""
+    """Starts, once and in worker processes only, the thread that ends this process with its parent."""
     global _parent
     started_by = multiprocessing.parent_process()
     if started_by is None or started_by.pid is None:

@@ -20,7 +20,7 @@ _SETTINGS = ("seed", "bootstrap", "estimate", "report")  # of the pooled estimat
 
 
 class Job(Protocol):
-    """One job as its findings read it: what its stages make is made when it is first asked for.
+    """One job as its findings read it; its stages run on first use.
 
     record: the content of `job.json`, such as name, n_tokens, seed, bootstrap and choices. pipeline and cfg: the stages
     and the config; a finding that reads frames, outcomes and the record alone knows neither.
@@ -48,17 +48,17 @@ class Job(Protocol):
 
     @property
     def answer_measures(self) -> list[AnswerMeasureInfo]:
-        """How the measures of every topic beside the IR score are shown."""
+        """The infos of the answer measures."""
 
     def frame(self, name: str) -> pd.DataFrame:
-        """A frame of the job, such as topics, run, contexts, answers, verdicts (docs/library.md)."""
+        """A frame of the job, such as topics, run, contexts, answers or verdicts (docs/library.md)."""
 
     @property
     def question_stages(self) -> Sequence[Any]:
         """The stages that work on a question until it is answered, in order."""
 
     def rows(self, name: str) -> pd.DataFrame | Batches:
-        """The rows of a frame, in batches where they are many."""
+        """The rows of a frame, in batches if there are many."""
 
     @property
     def outcomes(self) -> pd.DataFrame:
@@ -67,7 +67,7 @@ class Job(Protocol):
 
 @dataclass(frozen=True)
 class Jobs:
-    """The input of a sweep's findings, whether read from memory, a sweep's folder or MLflow.
+    """The input of a sweep's findings, from memory, a sweep's folder or MLflow.
 
     records, failed: the `job.json` of the finished and of the failed jobs. outcomes: a row per job and topic, with a
     column `system`: what the sweep varied but for n_tokens, so one line in a chart. group: names these jobs where the
@@ -118,22 +118,22 @@ class Jobs:
 
     @property
     def n_boot(self) -> int:
-        """Bootstrap replicates of intervals; those of the first job."""
+        """Bootstrap replicates of intervals, from the first job."""
         return int(self.records[0]["bootstrap"])
 
     @property
     def seed(self) -> int:
-        """Seed of everything random; that of the first job."""
+        """Seed of everything random, from the first job."""
         return int(self.records[0]["seed"])
 
     @property
     def families(self) -> Families:
-        """Which tests are corrected together, and which measures are primary; those of the first job."""
+        """Families of tests and primary measures, from the first job."""
         return Families(**self.records[0].get("report", {}))
 
     @property
     def units(self) -> str:
-        """What intervals and tests are over: topics, documents, or the clusters of a named attribute."""
+        """The unit of intervals and tests: topics, documents, or clusters of a named attribute."""
         if "topic_cluster" not in self.outcomes:
             return "topics"
         name = self.records[0].get("cluster")
@@ -141,7 +141,7 @@ class Jobs:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on settings of the estimates that differ between the jobs; the first job's are used."""
+        """Sentences on differing settings of the estimates; the first job's are used."""
         notes = []
         for key in _SETTINGS:
             values = list(dict.fromkeys(json.dumps(record.get(key)) for record in self.records))
@@ -160,7 +160,7 @@ class Jobs:
 
 @dataclass(frozen=True)
 class Compared:
-    """Runs side by side as findings read them.
+    """Compared runs as findings read them.
 
     outcomes: a row per compared run and topic [run_id, qid, query, answer, label, ir_score, ...,
     ir_score_difference], the last to the baseline, NaN where that lacks the topic. names: {run_id: name}. baseline: a
@@ -199,7 +199,7 @@ class Compared:
 
     @property
     def several_budgets(self) -> bool:
-        """Whether there are runs of other budgets than that of the pairs."""
+        """Whether runs have budgets beyond the compared one."""
         return self.n_tokens is not None and bool((self.runs["n_tokens"] != self.n_tokens).any())
 
     @property
@@ -210,9 +210,9 @@ class Compared:
 
 
 def system_names(overrides: Sequence[Sequence[str]]) -> list[str]:
-    """The names that distinguish jobs but for n_tokens: the values of the overrides that differ between them.
+    """Names that distinguish jobs apart from n_tokens: the values of differing overrides.
 
-    `llm.sample` is in them only where nothing else tells jobs apart.
+    They include `llm.sample` only if nothing else distinguishes the jobs.
     """
     chosen = [dict(o.split("=", 1) for o in job if "=" in o) for job in overrides]
     keys = list(dict.fromkeys(k for job in chosen for k in job if k != "n_tokens"))
@@ -235,14 +235,14 @@ def system_names(overrides: Sequence[Sequence[str]]) -> list[str]:
 
 
 def systems_of(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The system of every job of a sweep, in their order: the names on the records, where they have some."""
+    """The system of every job of a sweep, in order, by the names on the records if present."""
     if all("system" in record for record in records):
         return [str(record["system"]) for record in records]
     return system_names([record["overrides"] for record in records])
 
 
 def settings_of(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """The parts of each system, as far as the jobs differ: {system: {factor: option}}.
+    """The differing parts of each system: {system: {factor: option}}.
 
     A factor is a config group, or another overridden key (`chunker.size`); never n_tokens.
     """

@@ -1,4 +1,4 @@
-"""Loads by name: components by `_target_`, objects that packages bring by entry points, names of a lazy package."""
+"""Loads by name: components by `_target_`, packages' objects by entry points, names of lazy packages."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ def locate(key: str, path: object) -> Callable[..., Any]:
 
 
 def class_of(key: str, path: object, kind: type[_T]) -> type[_T] | None:
-    """The class at a dotted path where it is one of a kind; None for any other, and where there is none.
+    """The class at a dotted path if it is a subclass of `kind`; None otherwise.
 
-    A missing class is an error later, where it is built.
+    A missing class is an error later, when it is built.
     """
     try:
         found = locate(key, path)
@@ -110,7 +110,7 @@ def class_of(key: str, path: object, kind: type[_T]) -> type[_T] | None:
 
 
 def parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a class or function by name; empty where Python cannot tell them."""
+    """The parameters of a class or function by name; empty if Python does not know them."""
     import inspect  # here and below: the help of ragauge does without
 
     try:
@@ -120,7 +120,7 @@ def parameters(target: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 
 
 def wants(key: str, spec: Mapping[str, Any], offer: str) -> bool:
-    """Whether `build` would hand the offer to any call of the spec; ConfigError as `build` raises it."""
+    """Whether `build` would pass the offer to any call of the spec; ConfigError as in `build`."""
     found = offer not in spec and offer in parameters(locate(key, spec.get("_target_")))
     inner = spec.values() if spec.get("_recursive_", True) else ()
     return found or any(_wants_nested(f"{key}.{k}", v, offer) for k, v in zip(spec, inner, strict=False))
@@ -142,7 +142,7 @@ def _installed(places: tuple[tuple[str, int], ...]) -> Any:  # its type is anoth
 
 
 def entry_points(group: str) -> EntryPoints:
-    """The entry points of a group of what is installed; packages are read once, and again where one came or went."""
+    """The installed entry points of a group; packages are read once, and again after a change."""
     places = tuple((place, os.stat(place).st_mtime_ns) for place in sys.path if os.path.isdir(place))
     found: EntryPoints = _installed(places).select(group=group)
     return found
@@ -154,12 +154,12 @@ def points_of(group: str) -> list[EntryPoint]:
 
 
 def where(point: EntryPoint) -> str:
-    """An entry point, as errors name it."""
+    """An entry point's name for errors."""
     return f"entry point {point.name} = {point.value!r} (group {point.group})"
 
 
 def loaded(point: EntryPoint) -> Any:
-    """The object that an entry point names; ConfigError where it cannot be loaded."""
+    """The object of an entry point; ConfigError if it cannot be loaded."""
     try:
         return point.load()
     except Exception as error:
@@ -169,8 +169,8 @@ def loaded(point: EntryPoint) -> Any:
 def points_used(group: str, config: Mapping[str, Any] | None) -> list[EntryPoint]:
     """The entry points of a group that a config (plain values) uses; all of them without a config.
 
-    It uses one where it sets a key of the entry point's name (such as a.b), or builds a component of its package. What
-    several names stand for is there once.
+    A config uses one if it sets a key of its name (such as a.b), or builds a component of its package. An object with
+    several names occurs once.
     """
     settings = [] if config is None else list(_settings(config))
     used = [point for point in points_of(group) if config is None or _used(point, settings)]
@@ -187,7 +187,7 @@ def _used(point: EntryPoint, settings: Iterable[tuple[str, Any]]) -> bool:
 
 
 def _settings(node: object, above: str = ".") -> Iterator[tuple[str, Any]]:
-    """Every key of nested mappings and lists, as .a.b, with its value; an item of a list begins anew."""
+    """Every key of nested mappings and lists, as .a.b, with its value; list items restart the path."""
     if isinstance(node, Mapping):
         for key, value in node.items():
             yield f"{above}{key}", value
@@ -198,10 +198,10 @@ def _settings(node: object, above: str = ".") -> Iterator[tuple[str, Any]]:
 
 
 def findings_of(kind: type[_F], own: Iterable[type[_F]], on_use: Iterable[EntryPoint] = ()) -> Iterator[_F]:
-    """ragauge's own findings of a kind (for a sweep, a job, or runs side by side), then those of packages.
+    """ragauge's findings of a kind (for a sweep, a job or a comparison), then those of packages.
 
     A job loads the findings of jobs alone; `on_use` are entry points beside those of the kind's group.
-    ConfigError for an object that is no such finding, and for a name that is there already.
+    ConfigError for an object of another kind, and for a duplicate name.
     """
     taken = set()
     for cls in own:
@@ -245,7 +245,7 @@ def lazily(package: str) -> Callable[[str], Any]:
 
 
 def _homes(package: str) -> dict[str, str]:
-    """{name: module that it is imported from} of a package's own file."""
+    """{name: source module} of a package's own file."""
     import ast
 
     spec = find_spec(package)

@@ -1,4 +1,4 @@
-"""The duties of measures: of evidence in contexts (config group `measure`), and of answers (the list `answers`)."""
+"""Interfaces of measures: of evidence in contexts (group `measure`), and of answers (list `answers`)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ragauge.contract.protocols import Tools
 
 @runtime_checkable
 class Measure(Protocol):
-    """Config group `measure`: how much of the evidence stands in a context (and `MeasureOffers`)."""
+    """Config group `measure`: the share of the evidence in a context (and `MeasureOffers`)."""
 
     @property
     def name(self) -> str:
         """The measure's name in frames and tags."""
 
     def score(self, evidence: Sequence[str], context: str, ends: np.ndarray) -> np.ndarray:
-        """float64 [len(evidence), len(ends)] in [0, 1]: evidence i in context[:ends[j]]."""
+        """Share of evidence i in context[:ends[j]], float64 [len(evidence), len(ends)] in [0, 1]."""
 
 
 @runtime_checkable
@@ -31,12 +31,12 @@ class ScoresAll(Protocol):
     def score_all(
         self, evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
     ) -> Sequence[np.ndarray]:
-        """What `Measure.score` gives every context."""
+        """`Measure.score` of every context."""
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """The passages of one layout, and the character of it at which each begins; a space is between them."""
+    """The passages of one layout and their start offsets; a space separates them."""
 
     texts: Sequence[str]
     starts: Sequence[int]
@@ -44,9 +44,9 @@ class Pieces:
 
 @runtime_checkable
 class MeasuresPieces(Protocol):
-    """A measure of evidence that takes shared models, which it names in `uses`, and sees single passages.
+    """A measure of evidence on single passages that takes the shared models in `uses`.
 
-    It is asked in place of `Measure.score`. One that asks the chat model asks the evaluator.
+    Called in place of `Measure.score`. Its chat model is the evaluator.
     """
 
     uses: ClassVar[frozenset[str]]
@@ -70,7 +70,7 @@ class MeasuresPieces(Protocol):
 
 @dataclass(frozen=True)
 class AnswerMeasureInfo:
-    """How an answer measure is shown, wherever it is shown.
+    """The display properties of an answer measure.
 
     name: in metrics, tables and frames (letters, digits, _); label: in the report and on the terminal.
     direction: which values are better. unit: "share" in [0, 1], shown in per cent, "ratio" in [0, 1], shown
@@ -95,7 +95,7 @@ class AnswerMeasureInfo:
     beyond: str = ""
 
     def warning(self, mean: float, system: str = "") -> str | None:
-        """The sentence on a mean above the limit, of a system where one is named; else None."""
+        """The sentence on a mean above the limit, with the system's name if given; else None."""
         if self.limit is None or not mean > self.limit:
             return None
         told = self.beyond.replace("{share}", f"{mean:.1%}")
@@ -111,7 +111,7 @@ Needed = Literal["references", "evidence", "contexts", "answers", "citations", "
 
 
 class AnswerMeasure(Protocol):
-    """One of the list `answers`: what an answer is worth beside its judge class.
+    """A measure of the list `answers`: a value of an answer besides its judge class.
 
     Optional members, such as the parts that a job `needs` to have, are in
     `ragauge.contract.offers.AnswerMeasureOffers`.
@@ -140,15 +140,15 @@ class AnswerMeasure(Protocol):
 
 @runtime_checkable
 class MeasuresJob(Protocol):
-    """An answer measure that says something of all answers of a job together, too."""
+    """An answer measure with further values over all answers of a job."""
 
     def of_job(self, topics: pd.DataFrame, answers: pd.DataFrame) -> dict[str, float]:
-        """Metrics of the job by name, without intervals; {} where there is nothing to measure."""
+        """Metrics of the job by name, without intervals; {} if there is nothing to measure."""
 
 
 @runtime_checkable
 class MeasuresPassages(Protocol):
-    """An answer measure that looks at the single passages of a context; it is asked in place of `measure`."""
+    """An answer measure on the single passages of a context; called in place of `measure`."""
 
     def measure_passages(
         self,
@@ -168,7 +168,7 @@ class MeasuresPassages(Protocol):
 
 @runtime_checkable
 class MeasuresLayouts(Protocol):
-    """An answer measure that is one of evidence in contexts; it is asked in place of `measure`."""
+    """An answer measure of evidence in contexts; called in place of `measure`."""
 
     def measure_layouts(
         self,
@@ -187,7 +187,7 @@ class MeasuresLayouts(Protocol):
 
 @runtime_checkable
 class MeasuresRanking(Protocol):
-    """An answer measure that looks at no answer; it is asked in place of `measure`, for all topics."""
+    """An answer measure without answers; called in place of `measure`, for all topics."""
 
     def measure_ranking(
         self, topics: pd.DataFrame, run: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools
@@ -200,9 +200,9 @@ class MeasuresRanking(Protocol):
 
 @runtime_checkable
 class VariesContexts(Protocol):
-    """An answer measure for which the llm answers from other contexts than the job's: one text alone, say.
+    """An answer measure on answers from other contexts than the job's, such as a single text.
 
-    It is asked in place of `measure`. varies: whether these are made of the texts of the "ranking" or of the
+    Called in place of `measure`. varies: whether these are made of the texts of the "ranking" or of the
     passages of the "context". judged: whether the judge says what the answers from them are worth. calls: the prefix of
     the metrics of these calls, such as erag_.
     """
@@ -246,10 +246,10 @@ class MeasuresRepeats(Protocol):
 
 @runtime_checkable
 class RewritesAnswers(Protocol):
-    """A measure that varies contexts and has the judge asked about other answers than those of the llm."""
+    """A measure that varies contexts and has the judge see rewritten answers."""
 
     def to_judge(self, answers: pd.DataFrame) -> pd.DataFrame:
-        """The answers that the judge is asked about, of the llm's [qid, n_tokens, variant, answer, status].
+        """The answers to judge, from the llm's [qid, n_tokens, variant, answer, status].
 
-        Variants of its own may be among them.
+        May add variants.
         """

@@ -1,4 +1,4 @@
-"""The names of metrics, as findings declare them: what a gate may name is known before any work.
+"""Names of metrics declared by findings, so that a gate can be checked before any work.
 
 Beside these a job has its answer measures (`AnswerMeasureInfo.name` with `MEASURE_ENDS`), its measures of rankings, its
 slices, and what its components count. In MLflow those that people read first stand alone, `correct_share` for one. The
@@ -49,7 +49,7 @@ class Metric:
 
 
 def spelled(declared: Iterable[Metric | str], charts: bool = False) -> list[str]:
-    """The names that are declared, of single values or of charts; a text is a Metric of these names."""
+    """The declared names of single values, or of charts; a text stands for a Metric of these names."""
     metrics = [Metric(one) if isinstance(one, str) else one for one in declared]
     return [name for metric in metrics if metric.chart == charts for name in _alternatives(metric.names)]
 
@@ -104,14 +104,14 @@ _GROUPS = {
 
 @functools.cache  # a reader of many runs meets each name once a run
 def in_group(name: str) -> str:
-    """A metric's name in MLflow: `interval/em_lo` for em_lo; as it is where it is read first or has a group."""
+    """A metric's name in MLflow, such as `interval/em_lo` for em_lo; unchanged for headlines and grouped names."""
     if "/" in name or name in _READ_FIRST:
         return name
     return next((f"{group}/{name}" for group, form in _GROUPS.items() if re.fullmatch(form, name)), name)
 
 
 def without_groups(logged: Mapping[str, float]) -> dict[str, float]:
-    """Metrics as MLflow holds them, by the names that they have without a group."""
+    """Logged metrics by their names without groups."""
     ends = {name: name.partition("/")[2] for name in logged}
     return {end if end and in_group(end) == name else name: logged[name] for name, end in ends.items()}
 
@@ -120,12 +120,12 @@ _OF_PACKAGES_TAG = "ragauge.metrics"  # of an MLflow run
 
 
 def as_tag(names: Sequence[str]) -> dict[str, str]:
-    """The tag by which a job's run names the metrics of findings that packages bring; {} where there are none."""
+    """The tag with the metric names of packages' findings; {} without any."""
     return {_OF_PACKAGES_TAG: json.dumps(list(names))} if names else {}
 
 
 def from_tags(tags: Mapping[str, str]) -> list[str]:
-    """The names in the tags of a run; [] where there are none, or the tag cannot be read."""
+    """The names in the tags of a run; [] if the tag is absent or unreadable."""
     try:
         return [str(name) for name in json.loads(tags.get(_OF_PACKAGES_TAG, "[]"))]
     except (ValueError, TypeError):
@@ -133,12 +133,12 @@ def from_tags(tags: Mapping[str, str]) -> list[str]:
 
 
 def is_known(name: str, known: Iterable[str]) -> bool:
-    """Whether a metric's name is one of the known names, or of the form of one with a `*`."""
+    """Whether a metric's name is known, or matches a known one with a `*`."""
     return any(name == one or ("*" in one and fnmatchcase(name, one)) for one in known)
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """The known name that is most like one that is not known, as " Did you mean ...?"; "" for none."""
+    """The most similar known name, as " Did you mean ...?"; "" for none."""
     close = difflib.get_close_matches(name, [one for one in known if "*" not in one], n=1, cutoff=0.6)
     return f" Did you mean {close[0]}?" if close else ""
 

@@ -1,7 +1,7 @@
-"""Optional members of a component, beside those that it must have, and the defaults of one that lacks them.
+"""Optional members of components, with their defaults.
 
-`offered(retriever, RetrieverOffers).takes_queries` is what the retriever says, or else the default that stands here. A
-component need not inherit from these classes: it has the member, or has not.
+`offered(retriever, RetrieverOffers).takes_queries` is the retriever's own value, or else the default here.
+Components need not inherit from these classes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Offers = TypeVar("Offers")
 
 
 def offered(component: object, of: type[Offers]) -> Offers:
-    """The component as one of these classes: a member that it has not is that of the class.
+    """A view of the component; missing members fall back to the class's defaults.
 
     AttributeError for a name that is no member of the class.
     """
@@ -96,7 +96,7 @@ class RetrieverOffers(PartOffers, Protocol):
 
 
 def used_by_index(retriever: Retriever) -> frozenset[str]:
-    """The shared models that the index of a retriever needs."""
+    """The shared models of a retriever's index."""
     own = offered(retriever, RetrieverOffers).index_uses
     return retriever.uses if own is None else own
 
@@ -117,11 +117,11 @@ class ChatOffers(Protocol):
     """The price of a chat model or a service."""
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """US dollars of tokens; here 0."""
+        """US dollars for these tokens; by default 0."""
         return 0.0
 
     def cost_of_kept(self, replies: pd.DataFrame) -> float:
-        """US dollars that replies cost when they came; here those of their tokens."""
+        """US dollars that replies cost originally; by default the price of their tokens."""
         tokens = replies[["prompt_tokens", "completion_tokens"]].sum()
         return offered(self, ChatOffers).cost(int(tokens["prompt_tokens"]), int(tokens["completion_tokens"]))
 
@@ -166,7 +166,7 @@ class AnswerMeasureOffers(PartOffers, Protocol):
     stages: str = ""
 
     def check_topics(self, topics: pd.DataFrame) -> None:
-        """Raises what is wrong with its own files for these topics; here nothing."""
+        """Raises errors in its own files for these topics; by default nothing."""
 
 
 class EmbedderOffers(Protocol):

@@ -1,4 +1,4 @@
-"""Output files of commands: no command replaces a file that ragauge did not write, unless the user says --force."""
+"""Output files of commands: only --force replaces a file that ragauge did not write."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add_force(parser: argparse.ArgumentParser) -> None:
 
 
 def refuse_foreign(file: Path, mark: str, force: bool) -> None:
-    """ConfigError where a file is there that ragauge did not write, as its beginning has no mark, and force is not set.
+    """ConfigError for an existing file without ragauge's mark at its beginning, unless force is set.
 
     mark: the beginning of every such file that ragauge writes. An empty file may be written, and what is no plain
     file, such as /dev/stdout, is.
@@ -40,7 +40,7 @@ def refuse_foreign(file: Path, mark: str, force: bool) -> None:
 
 
 def write_output(file: Path, text: str) -> None:
-    """Writes a text, whole or not at all; ConfigError where it cannot be written, OSError where the disk is full."""
+    """Writes a text atomically; ConfigError if that is impossible, OSError if the disk is full."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         if file.exists() and not file.is_file():  # a pipe or a device takes what comes
@@ -56,7 +56,7 @@ def write_output(file: Path, text: str) -> None:
 
 @contextmanager
 def replacing(file: Path) -> Iterator[Path]:
-    """A path to write to, which then takes the place of the file; of a link the link itself is replaced.
+    """A path to write to, which then replaces the file; a link itself is replaced.
 
     Where the block raises, the file stays as it was.
     """

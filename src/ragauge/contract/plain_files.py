@@ -1,6 +1,6 @@
-"""Reads files of a folder from another person: plain files alone, of a bounded size and depth.
+"""Reads untrusted folders: plain files alone, of bounded size and depth.
 
-A pipe would be waited for without end, a device has no end, and a link leads out of the folder.
+A pipe would block for ever, a device is endless, and a link leads out of the folder.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _kind(mode: int) -> str:
 
 
 def read_json_object(file: Path, links: bool = True) -> dict[str, Any]:
-    """The JSON object in a plain file; ValueError says what is wrong with its content, OSError why it is not read."""
+    """The JSON object in a plain file; ValueError for wrong content, OSError if it cannot be read."""
     with open_plain(file, links) as stream:
         data = stream.read(_LONGEST + 1)
     if len(data) > _LONGEST:
@@ -110,7 +110,7 @@ def plain_files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def remove_all(path: Path) -> None:
-    """Deletes a folder with all that is in it, or a file, or a link but not what it leads to; OSError if it cannot."""
+    """Deletes a folder with its contents, a file, or a link without its target; OSError if it cannot."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return

@@ -1,4 +1,4 @@
-"""How far work has come: a bar on a terminal, lines of the log anywhere else.
+"""Progress of work: a bar on a terminal, lines in the log elsewhere.
 
 Work that takes less than a second shows nothing. Where standard error is no terminal, the log gets lines instead: one
 at the start with the amount of work, one every 30 seconds with the work done and the time left, and one at the end of
@@ -25,21 +25,21 @@ _LOOK = 1.0  # seconds between two looks at the clock
 
 
 class Progress(Protocol):
-    """Work that is being done; a context manager, which ends it. total: how many steps it has."""
+    """Work in progress, as a context manager that ends it. total: number of steps."""
 
     total: Any
 
     def update(self, n: int = 1) -> object:
-        """So many more are done."""
+        """Adds n finished steps."""
 
     def restart(self, total: int | None, done: int = 0) -> None:
-        """So many are to be done, so many of them are done already; the time counts from here."""
+        """Restarts the clock with `total` steps, `done` of them finished."""
 
     def set_postfix_str(self, s: str = "", refresh: bool = True) -> None:
-        """The text behind the count, such as the loss."""
+        """Sets the text after the count, such as the loss."""
 
     def write(self, s: str, file: TextIO | None = None) -> None:
-        """Prints a line on standard output, or into `file`; no bar is in its way."""
+        """Prints a line on standard output, or into `file`, without breaking the bar."""
 
     def __enter__(self) -> Self: ...
 
@@ -47,10 +47,10 @@ class Progress(Protocol):
 
 
 def progress(total: int | None, what: str, unit: str = "step") -> Progress:
-    """Shows how far the work named `what` is: a bar on a terminal, else lines of the log.
+    """Shows the progress of the work `what`: a bar on a terminal, else lines in the log.
 
-    total: how many `unit`s (a singular) there are to do; None is not known. An empty unit is work without a count,
-        which `what` describes alone, such as "chunking 1,890 documents".
+    total: number of `unit`s (a singular); None is unknown. An empty unit is work without a count, which `what`
+    describes alone, such as "chunking 1,890 documents".
     """
     if not _watched():
         return _TELLER.open(total, what, unit)
@@ -62,12 +62,12 @@ def progress(total: int | None, what: str, unit: str = "step") -> Progress:
 
 
 def working(what: str) -> Progress:
-    """`progress` of work without a count; progress reported inside of it stands for it."""
+    """`progress` of work without a count; progress reported within replaces it."""
     return progress(None, what, "")
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it: `42 s`, `3 min 20 s`, from ten minutes on `12 min`, `1 h 05 min`."""
+    """A readable time: `42 s`, `3 min 20 s`, from ten minutes on `12 min`, `1 h 05 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -86,7 +86,7 @@ def _watched() -> bool:
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]
-    """A bar of tqdm that can begin again."""
+    """A restartable tqdm bar."""
 
     ended: Callable[[], None] | None = None
 
@@ -104,7 +104,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]
 
 
 class _Lines:
-    """One piece of work whose lines a teller tells."""
+    """One piece of work, logged by a Teller."""
 
     def __init__(self, teller: Teller, total: int | None, what: str, unit: str, now: float) -> None:
         self._teller = teller
@@ -135,12 +135,12 @@ class _Lines:
         self._teller.close(self, done=ended[0] is None)
 
     def beginning(self) -> str:
-        """What is to be done."""
+        """The line at the start: the amount of work."""
         left = None if self.total is None else self.total - self.first
         return f"{self.what}: {self._units(left)}" if self.unit and left is not None else self.what
 
     def so_far(self, now: float) -> str:
-        """The work done, its time, and about how much longer the rest takes."""
+        """The line in between: work done, time, and estimated time left."""
         spent = now - self.began
         parts = [f"{duration(spent)} so far"]
         if self.unit:
@@ -151,7 +151,7 @@ class _Lines:
         return f"{self.what}: {', '.join(parts)}"
 
     def end(self, now: float) -> str:
-        """The work done, and the time it took."""
+        """The line at the end: work done and time."""
         done = f"{self._units(self.n - self.first)} in" if self.unit else "done in"
         postfix = f", {self.postfix}" if self.postfix else ""
         return f"{self.what}: {done} {duration(now - self.began)}{postfix}"
@@ -167,7 +167,7 @@ class _Lines:
 
 
 class Teller:
-    """Tells the lines of all work that is being done in a process, the innermost of it last.
+    """Logs the lines of all work in progress in a process, the innermost last.
 
     clock: seconds; tell: gets a line. threaded: a thread calls `tick` every second while there is work.
     """
@@ -184,14 +184,14 @@ class Teller:
         self.forget()
 
     def forget(self) -> None:
-        """Begins again, as a forked process does."""
+        """Resets the state, as in a forked process."""
         self._lock = threading.RLock()
         self._open: list[_Lines] = []
         self._bars: list[_Bar] = []
         self._thread: threading.Thread | None = None
 
     def open(self, total: int | None, what: str, unit: str) -> _Lines:
-        """A piece of work that begins now."""
+        """Starts a piece of work."""
         lines = _Lines(self, total, what, unit, self.clock())
         with self._lock:
             self._open.append(lines)
@@ -199,7 +199,7 @@ class Teller:
         return lines
 
     def keep_fresh(self, bar: _Bar) -> _Bar:
-        """The bar, whose time goes on without updates."""
+        """The bar, with its clock running between updates."""
 
         def ended() -> None:
             with self._lock:
@@ -212,7 +212,7 @@ class Teller:
         return bar
 
     def close(self, lines: _Lines, done: bool) -> None:
-        """Ends a piece of work; what took long and is done gets a line."""
+        """Ends a piece of work; logs a line if it was long and finished."""
         with self._lock:
             if lines not in self._open:
                 return
@@ -224,7 +224,7 @@ class Teller:
                 self._open[-1].told = now
 
     def tick(self) -> None:
-        """Tells what is due."""
+        """Logs the lines that are due."""
         with self._lock:
             now = self.clock()
             for bar in self._bars:

@@ -1,7 +1,7 @@
-"""The duties of each kind of component, and the tools that it is handed.
+"""The interface of each kind of component, and the tools passed to it.
 
-A component that uses a shared model says so in `uses`. The model's identity then enters the key of what the
-component makes, and the component gets this model and no other.
+A component names its shared models in `uses`. Their identities enter the key of its output, and it gets no other
+models.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ class Source(Protocol):
     name: str
 
     def files(self) -> Mapping[str, Path]:
-        """The files that are read, by role; ConfigError if one is not there."""
+        """The files read, by role; ConfigError if one is missing."""
 
     def load(self) -> Dataset:
         """The collection; DataError names file, row, qid and what is wrong."""
 
 
 class Workplace(Protocol):
-    """The folder in which a job keeps what is worth keeping: stage outputs, vectors, the call ledger."""
+    """The folder of a job's reusable data: stage outputs, vectors, the call ledger."""
 
     root: Path
 
 
 @dataclass
 class FreshWorkplace:
-    """A workplace in which nothing is known yet, for measuring how long work takes.
+    """An empty workplace, for measuring durations.
 
     Calls of chat models without their own ledger go into the one at `ledger_root`, so that their cost counts. The salt
-    makes them differ from the same requests of before, whose replies would answer at once.
+    keeps earlier replies to the same requests from answering at once.
     """
 
     root: Path
@@ -81,11 +81,11 @@ class Embedder(Protocol):
 
 
 class Tokenizer(Protocol):
-    """Config group `tokenizer`: what a token is where budgets are counted."""
+    """Config group `tokenizer`: the tokens of budgets."""
 
     @property
     def name(self) -> str:
-        """What the tokenizer is called."""
+        """The tokenizer's name."""
 
     def offsets(self, texts: Sequence[str]) -> list[np.ndarray]:
         """For each text int64 [tokens, 2]: first and past-the-last character of every token, in order."""
@@ -121,7 +121,7 @@ Reader = Callable[[Reply], object]
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """An LLM that can be asked: `llm=ollama` and others provide it to other components."""
+    """An LLM for other components, provided by `llm=ollama` and others."""
 
     def ask(
         self, prompts: Sequence[str], store: Workplace, what: str, *, readers: Sequence[Reader] = ()
@@ -135,14 +135,14 @@ class ChatModel(Protocol):
 
 @runtime_checkable
 class BringsChat(Protocol):
-    """A component with its own chat model: `tools.chat` is then this, not the job's chat model."""
+    """A component with its own chat model, which replaces the job's as `tools.chat`."""
 
     own_chat: Any
 
 
 @dataclass(frozen=True)
 class Tools:
-    """The shared models of a job, handed to the components that say they use them.
+    """The shared models of a job, passed to the components that use them.
 
     counted: the counts that components report of their work, such as pairs scored; these are metrics of the job. One
     that counts says the names in a class variable `counts`: they are 0 where its output was in the store.
@@ -157,7 +157,7 @@ class Tools:
     engine: Engine = field(default_factory=LocalEngine, compare=False)
 
     def count(self, name: str, n: int) -> None:
-        """Adds n to what is counted under this name."""
+        """Adds n to the count of this name."""
         self.counted[name] = self.counted.get(name, 0) + n
 
     def limited_to(self, uses: frozenset[str], who: str) -> Tools:
@@ -200,7 +200,7 @@ class Chunker(Protocol):
 class Retriever(Protocol):
     """Config group `retriever`; optional members are in `ragauge.contract.offers.RetrieverOffers`.
 
-    It is given all chunks as one frame, unless it says otherwise.
+    It gets all chunks as one frame by default.
     """
 
     uses: ClassVar[frozenset[str]]
@@ -208,7 +208,7 @@ class Retriever(Protocol):
     reorder_after_cut: bool  # long-context reorder of what fits the budget
 
     def index_identity(self) -> Mapping[str, Any]:
-        """Everything that can change the index; equal for retrievers that share one."""
+        """Everything that can change the index; equal for retrievers with a common index."""
 
     def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
         """Writes the index of the chunks into an empty folder."""
@@ -261,7 +261,7 @@ class Rewriter(Protocol):
 
 @runtime_checkable
 class ReadsFiles(Protocol):
-    """A component whose output depends on files: their contents enter the key of what it makes."""
+    """A component whose output depends on files; their contents enter its key."""
 
     def files(self) -> Mapping[str, Path]:
         """The files by role; ConfigError if one is not there."""
@@ -278,9 +278,9 @@ class SeesEvidence(Protocol):
 
 
 class TopicsFailed(Exception):
-    """Raised by `BringsTexts.bring` with all that it brought, where it is not known what `qids` retrieve.
+    """Raised by `BringsTexts.bring`, with its partial output, if the retrieval of `qids` is unknown.
 
-    again: whether a rerun should ask again for them; False where the file that was read lacks them.
+    again: whether a rerun should ask for them again; False if the file lacks them.
     """
 
     def __init__(self, run: pd.DataFrame, texts: pd.DataFrame, qids: Sequence[str], again: bool = True) -> None:
@@ -290,7 +290,7 @@ class TopicsFailed(Exception):
 
 @runtime_checkable
 class BringsTexts(Protocol):
-    """A retriever whose texts need not be in the corpus: that of another system, recorded or asked.
+    """A retriever with texts of its own, from another system that was recorded or is asked.
 
     Nothing is indexed for it, and it takes no queries of a rewriter. It may bring others for other budgets
     (`ragauge.contract.offers.RetrieverOffers.per_budget`).
@@ -307,7 +307,7 @@ class BringsTexts(Protocol):
 
 @runtime_checkable
 class SearchesSeveral(Protocol):
-    """A retriever that hands the queries of a rewriter on to retrievers of its own."""
+    """A retriever that passes a rewriter's queries on to its own retrievers."""
 
     def search(
         self,
@@ -323,41 +323,41 @@ class SearchesSeveral(Protocol):
 
 @runtime_checkable
 class ReadsTokens(Protocol):
-    """A component whose model reads a text up to a number of tokens."""
+    """A component whose model truncates texts at a number of tokens."""
 
     model: str
 
     def reader(self) -> Any:
-        """The `Reader` (ragauge.retrieval.reading) that counts tokens against this number; None where all is read."""
+        """The `Reader` (ragauge.retrieval.reading) that counts tokens against the limit; None without a limit."""
 
 
 @runtime_checkable
 class EmbedsTexts(Protocol):
-    """A chunker or measure that has the job's embedder embed other texts than chunks and questions."""
+    """A chunker or measure that embeds texts other than chunks and questions."""
 
     def embedded(self, docs: Sequence[str], evidence: Sequence[str]) -> list[str]:
-        """These texts, of some documents and parts of the evidence."""
+        """The texts to be embedded, from some documents and evidence parts."""
 
 
 @runtime_checkable
 class OverRetrievers(Protocol):
-    """A retriever over others: in its index folder the index of each lies in a folder of the same name."""
+    """A retriever over others, with each one's index in a subfolder of its name."""
 
     @property
     def retrievers(self) -> Mapping[str, Retriever]:
-        """Those that it searches with, by name; their indexes are shared with jobs that have them alone."""
+        """Its retrievers by name; jobs with one of them alone share its index."""
 
 
 @runtime_checkable
 class Approximates(Protocol):
-    """A retriever that may miss hits that an exact search finds, and says how many."""
+    """An approximate retriever that reports its recall."""
 
     @property
     def approximate(self) -> bool:
-        """Whether it does, as it is configured."""
+        """Whether the configured search is approximate."""
 
     def recall(self, topics: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools) -> float:
-        """Share of the exact ten best hits that it finds; topics are [qid, query], not all need be asked."""
+        """Share of the exact ten best hits that it finds; topics [qid, query] may be sampled."""
 
 
 class Expander(Protocol):
@@ -370,11 +370,11 @@ class Expander(Protocol):
     uses: ClassVar[frozenset[str]]
 
     def expand(self, run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `passages` in the order of the run; text that passages of a topic share stands once."""
+        """Frame `passages` in the order of the run; shared text of a topic's passages occurs once."""
 
 
 class Compressor(Protocol):
-    """Config group `compressor`: passages to what of them matters for the question.
+    """Config group `compressor`: passages to their parts relevant to the question.
 
     kind: "none" where the passages stay as they are; the stage is then left out.
     A compressor with a `depth` (`ragauge.contract.offers.PartOffers`) is given the best passages of a topic, and
@@ -393,7 +393,7 @@ class Compressor(Protocol):
 
 
 class ContextOrder(Protocol):
-    """Config group `order`: in which order the passages of a context stand.
+    """Config group `order`: the order of passages in a context.
 
     cut: `last` orders all passages and cuts the context at its budget afterwards, `first` orders what fits
     the budget in rank order.
@@ -401,7 +401,7 @@ class ContextOrder(Protocol):
 
     @property
     def cut(self) -> Literal["last", "first"]:
-        """Whether the budget is cut after or before the passages are put in order."""
+        """Whether the budget is cut after or before ordering."""
 
     @property
     def by_rank(self) -> bool:
@@ -430,19 +430,19 @@ class Monitored(Protocol):
 
     @classmethod
     def pinned(cls, spec: Mapping[str, Any], now: float) -> dict[str, Any]:
-        """The fields that end the window of a config at `now` (seconds since 1970), so that it stays."""
+        """The config fields that fix the end of the window at `now` (seconds since 1970)."""
 
     def window_metrics(self, topics: pd.DataFrame) -> dict[str, float]:
-        """The metrics that a job logs of the window."""
+        """The metrics of the window."""
 
     def window_warnings(self, metrics: Mapping[str, float]) -> list[str]:
         """Warnings for a reader of these metrics, a sentence each."""
 
     def has_answers_of(self, llm: Any) -> bool:
-        """Whether what this llm answers are the answers of the traces."""
+        """Whether this llm's answers are those of the traces."""
 
     def place(self) -> tuple[str | None, str]:
-        """The URI of MLflow (None: the usual one) and the experiment in which the traces lie."""
+        """The MLflow URI (None: the default) and the experiment of the traces."""
 
     def trace_ids(self, topics: pd.DataFrame) -> dict[str, str]:
         """The id of the trace of every topic [qid, query], by qid."""
@@ -450,7 +450,7 @@ class Monitored(Protocol):
 
 @runtime_checkable
 class Repeatable(Protocol):
-    """An llm or judge that may give another reply to the same request (`llm.repeat`, `judge.per_answer`)."""
+    """An llm or judge that can reply differently to the same request (`llm.repeat`, `judge.per_answer`)."""
 
     def repeated(self, number: int) -> Any:
         """The component for repeat `number`, from 1, whose requests are its own; ConfigError if none can differ."""
@@ -471,7 +471,7 @@ Order = Literal["same", "other"]  # of the candidates, in a request that repeats
 
 @runtime_checkable
 class BatchJudge(Judge, Protocol):
-    """A judge that can be asked about the answers of several jobs at once; it is where mode is "batch".
+    """A judge that can judge the answers of several jobs at once, with mode "batch".
 
     It can be asked again, in both modes.
     """
@@ -499,7 +499,7 @@ class BatchJudge(Judge, Protocol):
 
 @runtime_checkable
 class TellsJudging(Protocol):
-    """A judge that can say what asking it would need, before it is asked: `dry_run`."""
+    """A judge that can estimate its requests before it is asked: `dry_run`."""
 
     def needs(
         self,
@@ -523,7 +523,7 @@ def judges_together(judge: Judge) -> bool:
 
 @runtime_checkable
 class AsksForAnswers(Protocol):
-    """A generator whose requests are known before they are sent: `dry_run` says what they would cost."""
+    """A generator whose requests are known before they are sent, for the costs of `dry_run`."""
 
     def prompts(self, topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
         """The prompt of every row of `contexts`."""
@@ -537,7 +537,7 @@ class AsksForAnswers(Protocol):
 
 @runtime_checkable
 class TellsNeeds(Protocol):
-    """A chat model that can say what asking it would need, before it is asked."""
+    """A chat model that can estimate its requests before it is asked."""
 
     def needs_of(self, prompts: Sequence[str], store: Workplace) -> pd.DataFrame:
         """A row per prompt: [key, known, exact, prompt_tokens, completion_tokens, cost_usd]."""
@@ -548,20 +548,20 @@ class KnowsReplies(Protocol):
     """A chat model that can look up its earlier replies, without a call."""
 
     def known(self, prompts: Sequence[str], store: Workplace, *, readers: Sequence[Reader] = ()) -> list[Reply | None]:
-        """The kept reply of every prompt, None where `ask` would ask."""
+        """The stored reply of every prompt; None if `ask` would ask."""
 
 
 @runtime_checkable
 class Serves(Protocol):
-    """A component whose server may say what it serves, which then is part of the key of what it makes."""
+    """A component whose server reports its model version, which enters the cache key."""
 
     def served(self, store: Workplace) -> dict[str, Any]:
-        """The identity of the weights behind a model's name, as JSON values; {} where it is unknown."""
+        """The identity of the weights behind a model's name, as JSON values; {} if unknown."""
 
 
 @runtime_checkable
 class Describes(Protocol):
-    """A component that describes how it does its work, for the tags of an MLflow run."""
+    """A component that describes its work for the tags of an MLflow run."""
 
     def describe(self, tools: Tools) -> Mapping[str, str]:
         """Tags by name, without the group's."""

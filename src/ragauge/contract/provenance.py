@@ -34,7 +34,7 @@ def machine() -> str:
 
 @lru_cache(maxsize=1)
 def hardware() -> dict[str, str | int]:
-    """The facts that decide how fast this machine is: its name, processor and number of cores."""
+    """Name, processor and number of cores of this machine."""
     processor = platform.processor() or platform.machine()
     with suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -45,7 +45,7 @@ def hardware() -> dict[str, str | int]:
 
 @lru_cache(maxsize=1)
 def origin_tags() -> dict[str, str]:
-    """User and code of a run: MLflow's own tags, which its UI shows, and ragauge's."""
+    """Tags for the user and code of a run: MLflow's own, shown in its UI, and ragauge's."""
     from ragauge.contract import __version__
 
     commit = _git("rev-parse", "HEAD")
@@ -92,7 +92,7 @@ def packages_text() -> str:
 
 
 def read_packages(text: str) -> dict[str, str]:
-    """{name: version} of what `packages_text` wrote, Python and the platform among them."""
+    """{name: version} from the output of `packages_text`, with Python and the platform."""
     lines = [line.removeprefix("# ").partition(" " if line.startswith("# ") else "==") for line in text.splitlines()]
     return {name: version for name, _, version in lines if version}
 
@@ -108,7 +108,7 @@ def _git(*args: str) -> str | None:
 
 
 def process_tags() -> dict[str, str]:
-    """The tags that tell which process has a run open: machine, process id and `process_mark`."""
+    """Tags that identify the process of an open run: machine, process id and `process_mark`."""
     return {
         "ragauge.host": machine(),
         "ragauge.pid": str(os.getpid()),
@@ -138,7 +138,7 @@ def process_gone(tags: Mapping[str, str]) -> bool:
 
 
 def process_runs(tags: Mapping[str, str]) -> bool:
-    """True if the process with these `process_tags` is known to be alive: it is seen from here."""
+    """True if the process with these `process_tags` is visible here and alive."""
     pid, mark = tags.get("ragauge.pid", ""), tags.get("ragauge.process", "")
     if tags.get("ragauge.host") != machine() or not pid.isdigit() or not alive(int(pid)):
         return False

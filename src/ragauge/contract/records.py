@@ -1,4 +1,4 @@
-"""The files that jobs leave in their folders, and which of a sweep's jobs are of its latest attempt."""
+"""Reads and writes jobs' files in their folders, and selects a sweep's latest attempt."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ATTEMPT = ".attempt"  # in a sweep's folder: which attempt at the sweep is the 
 
 
 def begin_attempt(sweep: Path) -> None:
-    """Notes in a sweep's folder that its jobs run again: their results replace those of earlier attempts."""
+    """Records a new attempt in a sweep's folder; its results replace those of earlier ones."""
     with suppress(OSError):  # the jobs say why nothing can be written there
         sweep.mkdir(parents=True, exist_ok=True)
         with replacing(sweep / _ATTEMPT) as draft:
@@ -38,13 +38,13 @@ def begin_attempt(sweep: Path) -> None:
 
 
 def attempt_of(sweep: Path) -> str | None:
-    """The latest attempt at the sweep in a folder; None where none was noted."""
+    """The latest attempt at the sweep in a folder; None without a record of one."""
     file = sweep / _ATTEMPT
     return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else None
 
 
 def read_records(folder: Path) -> list[dict[str, Any]]:
-    """The `job.json` of every job in a sweep's folder, by number; in a job's own folder of that job alone.
+    """The `job.json` of every job in a sweep's folder, by number, or the one in a job's folder.
 
     `folder` of each is where it lies. Jobs of earlier attempts at the sweep are left out. DataError for a record that
     no job wrote: the folder may be a colleague's.
@@ -60,7 +60,7 @@ def read_records(folder: Path) -> list[dict[str, Any]]:
 
 
 def read_record(file: Path) -> dict[str, Any]:
-    """The content of a `job.json`, with the `folder` that it lies in; DataError where no job writes such a one."""
+    """The content of a `job.json`, with its `folder`; DataError for any other content."""
     try:
         record = read_json_object(file)
     except ValueError as error:
@@ -76,7 +76,7 @@ def read_record(file: Path) -> dict[str, Any]:
 
 
 def require_fields(record: Mapping[str, Any], names: Iterable[str]) -> None:
-    """DataError where a job's record lacks a field."""
+    """DataError if a job's record lacks a field."""
     for name in names:
         if name not in record:
             raise DataError(f"{Path(record.get('folder', '.')) / RECORD_FILE}: {name} is missing")
@@ -142,7 +142,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
 
 
 def read_table(folder: Path, name: str, filters: list[tuple[str, str, list[str]]] | None = None) -> pd.DataFrame:
-    """A frame that a job left in its folder, or the rows of it that pass the filters.
+    """A frame in a job's folder, or its rows that pass the filters.
 
     FileNotFoundError where there is none, DataError where it is no plain file or no Parquet.
     """
@@ -162,6 +162,6 @@ def read_table(folder: Path, name: str, filters: list[tuple[str, str, list[str]]
 
 
 def refuse_trainings(records: Iterable[Mapping[str, Any]], folder: Path) -> None:
-    """DataError where one of the records in the folder is that of a training, which has no outcomes."""
+    """DataError if a record in the folder is of a training, which has no outcomes."""
     if any(record.get("role") == "training" for record in records):
         raise DataError(f"{folder} holds trainings, which have no outcomes: give the folder of jobs")

@@ -1,4 +1,4 @@
-"""API keys and passwords kept out of what is written: configs, records, tags, addresses, logs and errors.
+"""Keeps API keys and passwords out of configs, records, tags, addresses, logs and errors.
 
 A secret is known in three ways: by its name, by its form (`ragauge.contract.secret_patterns`), and by its value. A
 value is known if it is in the environment under a secret name, or was remembered from the job's config. Measured texts
@@ -102,7 +102,7 @@ def without_queries(text: str) -> str:
 
 
 def _mask_word(text: str, value: str) -> str:
-    """The text with the value masked, and the letters and digits next to it: they may be the rest of a longer key."""
+    """The text with the value masked, and adjacent letters and digits, which may belong to a longer key."""
     done, at = [], 0
     while (start := text.find(value, at)) >= 0:
         end = start + len(value)
@@ -116,15 +116,15 @@ def _mask_word(text: str, value: str) -> str:
 
 
 def redacted_beginning(text: str, most: int) -> str:
-    """The first `most` characters of a text that is redacted before: a key cut in half is no longer recognised."""
+    """The first `most` characters of the redacted text; a key cut in half would not be recognised."""
     text = redact(text[: most + _LONGEST_KEY])
     return text if len(text) <= most else f"{text[:most]}…"
 
 
 def mask_echo(text: str) -> str:
-    """A server's answer, with *** for every secret of this process's configs that it repeats.
+    """A server's answer with every repeated secret of this process's configs replaced by ***.
 
-    Only exact values are masked, and none that is a word: what is measured stays as it is otherwise.
+    It masks exact values only, and no words, so that measured texts stay unchanged.
     """
     exact = {value for value in _remembered if not value.isalpha() or len(value) >= _LONG}
     for value in _as_written(exact):
@@ -166,7 +166,7 @@ def redact_config(flat: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def secret_in(value: Any, where: str) -> str | None:
-    """The error message for a config that holds a secret in clear, naming the first; None if it holds none."""
+    """The error message on the first plain-text secret of a config; None without any."""
     if not isinstance(value, Mapping):
         if _is_same(redact_tree(value, sure=True), value):
             return None
@@ -196,7 +196,7 @@ def _is_same(redacted: Any, value: Any) -> bool:
 
 
 def remember(config: Any, name: str = "", secret: bool = False) -> None:
-    """Has the secrets of a resolved config masked wherever this process writes their values.
+    """Makes this process mask the secrets of a resolved config in all that it writes.
 
     Those are what stands under a secret name or has a secret form, and the variables that `*_env` names.
     """
@@ -220,7 +220,7 @@ def remember(config: Any, name: str = "", secret: bool = False) -> None:
 
 
 def guard_output() -> None:
-    """Has every log record with its traceback, every warning and every uncaught error redacted."""
+    """Makes log records with tracebacks, warnings and uncaught errors redacted."""
     made = logging.getLogRecordFactory()
     if getattr(made, "redacts", False):
         return
@@ -278,7 +278,7 @@ def _as_written(values: set[str]) -> list[str]:
 
 
 def _masked_pieces(text: str) -> list[str]:
-    """The pieces that redaction takes out of a text: those between the pieces that it leaves."""
+    """The pieces of a text that redaction removes."""
     masked = redact(text)
     if masked == text:
         return []
@@ -319,7 +319,7 @@ def _redact_value(value: str, name: str, secret: bool, known: Sequence[str]) -> 
 
 
 def _mask_all(value: str) -> str:
-    """*** for a secret; a value made of interpolations alone stays, except for their defaults."""
+    """*** for a secret; of pure interpolations only the defaults are masked."""
     if "${" not in value:
         return MASK
     rest = _INTERPOLATION.sub("", value)
@@ -345,9 +345,9 @@ def _mask_header(match: re.Match[str]) -> str:
 
 
 def _mask_pairs(text: str, certain: bool = False) -> str:
-    """The text with name=value and "name": value masked where the name is a secret one.
+    """The text with name=value and "name": value masked for secret names.
 
-    No prose such as "token: it", unless it is `certain` that a colon stands between a name and its value.
+    Leaves prose such as "token: it", unless it is `certain` that a colon separates name and value.
     """
     done, at = [], 0
     while name := _NAME.search(text, at):

@@ -1,4 +1,4 @@
-"""By what a key or password is known: the name it stands under, and the form of its value."""
+"""Recognises keys and passwords by name and by the form of the value."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _SCHEMES = frozenset(
 
 @lru_cache(maxsize=8192)
 def is_secret_name(name: str) -> bool:
-    """Whether what stands under the name is a key or password, whatever it looks like."""
+    """Whether the name is one of a key or password, for any value."""
     words = _words(name)
     if not words or name.lower() in ("pwd", "oldpwd"):
         return False
@@ -85,7 +85,7 @@ def is_secret_name(name: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def may_be_secret_name(name: str) -> bool:
-    """Whether a key or password may stand under the name, so that its value has to tell."""
+    """Whether the name may be one of a key or password, so that its value decides."""
     words = _words(name)
     return bool(words) and words[-1] in _PERHAPS
 
@@ -96,7 +96,7 @@ def is_secret_variable(name: str) -> bool:
 
 
 def is_about_a_secret(name: str) -> bool:
-    """Whether the name ends in a word, such as limit or path, that says it holds no key itself."""
+    """Whether the name ends in a word such as limit or path, so that it holds no key itself."""
     words = _words(name)
     return bool(words) and words[-1] in _ABOUT
 
@@ -110,9 +110,9 @@ def looks_random(value: str) -> bool:
 
 
 def generated_in(text: str) -> list[str]:
-    """The words of a text that are keys by their look: 20 or more letters and digits at random, the longest first.
+    """Words that look like keys, the longest first: 20 or more random letters and digits.
 
-    Capital letters, small ones and digits take turns in them; in digests, names and dates they do not.
+    They alternate between capitals, small letters and digits, unlike digests, names and dates.
     """
     found = [
         word
@@ -130,7 +130,7 @@ def _takes_turns(word: str, least: float) -> bool:
 
 
 def is_digest(value: str) -> bool:
-    """Whether a value is written as hexadecimal digests and UUIDs are."""
+    """Whether a value has the form of a hexadecimal digest or UUID."""
     return re.fullmatch(r"[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f-]{36}", value) is not None
 
 
@@ -141,7 +141,7 @@ def is_scheme(name: str, value: str) -> bool:
 
 @lru_cache(maxsize=8192)
 def _words(name: str) -> tuple[str, ...]:
-    """The words of snake_case, kebab-case, camelCase and UPPER_CASE names, without what numbers or pads."""
+    """The words of snake_case, kebab-case, camelCase and UPPER_CASE names, without numbers and padding."""
     words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name)]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _PADDING):
         if words[-2:] == ["connection", "string"]:
@@ -193,7 +193,7 @@ FORMS = (
 
 
 def mask_forms(text: str) -> str:
-    """The text with every value masked that is a key or password by its form."""
+    """The text with all values masked that have the form of a key or password."""
     for form in FORMS:
         text = form.sub(lambda m: m.group().replace(m["secret"], MASK), text)
     text = _ADDRESS.sub(_mask_address, text)

@@ -1,4 +1,4 @@
-"""The optional columns of a topic, and the values that it may lack; and which of its answers are judged."""
+"""Optional columns and values of topics, and the choice of judged ones."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CONTEXT_RELEVANCE, ANSWER_FAITHFULNESS, ANSWER_RELEVANCE = QUESTIONS = (
 
 
 def measured_as(question: str) -> str:
-    """The answer measure that holds the trained judge's probability of a yes."""
+    """Name of the answer measure with the trained judge's probability of yes."""
     return f"ares_{question}"
 
 
 def labelled_as(question: str) -> str:
-    """The column of outcomes that holds what people said."""
+    """Name of the outcomes' column with the human label."""
     return f"human_{question}"
 
 
@@ -50,7 +50,7 @@ RESERVED = frozenset(
 
 
 def attributes_of(topics: pd.DataFrame) -> list[str]:
-    """The columns by which topics can be grouped: all that the data model does not name, in their order.
+    """The columns by which topics can be grouped: all outside the data model, in order.
 
     A value is a text or a number, and may be missing.
     """
@@ -58,7 +58,7 @@ def attributes_of(topics: pd.DataFrame) -> list[str]:
 
 
 def with_history(topics: pd.DataFrame) -> pd.DataFrame:
-    """The topics, each question after the earlier turns of its conversation: as chat models read it.
+    """The topics with each question preceded by the earlier turns of its conversation, for chat models.
 
     A question without earlier turns stays as it is.
     """
@@ -78,7 +78,7 @@ def spoken(history: Sequence[str]) -> str:
 
 
 def is_unanswerable(topics: pd.DataFrame) -> pd.Series:
-    """bool, by row: the dataset says that the documents do not answer the question."""
+    """Whether the dataset marks each topic as unanswerable from the documents, bool by row."""
     if "unanswerable" not in topics:
         return pd.Series(False, index=topics.index)
     return topics["unanswerable"].astype(bool)
@@ -105,7 +105,7 @@ def references(topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
 
 
 def wrong_answers(topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
-    """By qid, the answers that a document with a changed fact leads to; qids that have none are left out."""
+    """By qid, the answers from documents with a changed fact; qids without any are left out."""
     if "wrong_answers" not in topics:
         return {}
     pairs = zip(topics["qid"], topics["wrong_answers"], strict=True)
@@ -113,14 +113,14 @@ def wrong_answers(topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
 
 
 def without_reference(topics: pd.DataFrame) -> set[str]:
-    """The qids that have neither a reference answer nor the mark that there is none to give."""
+    """The answerable qids without a reference answer."""
     known = references(topics)
     marked = set(topics["qid"][is_unanswerable(topics)])
     return {qid for qid, answers in known.items() if not answers and qid not in marked}
 
 
 def scorable(evidence: pd.DataFrame, topics: pd.DataFrame) -> pd.DataFrame:
-    """The parts of the evidence that a context is scored by: those with a text, of answerable topics."""
+    """The evidence parts that contexts are scored by: those with a text, of answerable topics."""
     if not evidence["text"].isna().any() and "unanswerable" not in topics:
         return evidence
     marked = set(topics["qid"][is_unanswerable(topics)])

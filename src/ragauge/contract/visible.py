@@ -1,4 +1,4 @@
-"""Texts of corpora, models and people on a terminal, a page, a spreadsheet: shown, never obeyed; and tables."""
+"""Makes untrusted texts harmless on terminals, pages and in spreadsheets; and tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def visible(value: object, one_line: bool = False) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """True if nothing of the text can be seen: white space, zero-width and control characters alone."""
+    """True if the text holds white space, zero-width and control characters alone."""
     return all(c in _UNSEEN or unicodedata.category(c) in ("Zs", "Zl", "Zp", "Cc", "Cf") for c in text)
 
 
@@ -69,12 +69,12 @@ def spreadsheet_cell(value: Any) -> Any:
 
 
 def from_spreadsheet(cell: str) -> str:
-    """The text that `spreadsheet_cell` may have put an apostrophe before."""
+    """The inverse of `spreadsheet_cell`."""
     return cell[1:] if cell[:1] == "'" and spreadsheet_cell(cell[1:]) == cell else cell
 
 
 def sheet_text(frame: pd.DataFrame) -> str:
-    """The frame as CSV that is read again: no cell is a formula, and nothing else changes."""
+    """The frame as CSV for reading back: no cell is a formula, and nothing else changes."""
     return str(frame.map(spreadsheet_cell).to_csv(index=False, lineterminator="\n"))
 
 
@@ -129,10 +129,9 @@ _BOLD, _GREEN, _PLAIN = "\x1b[1m", "\x1b[32m", "\x1b[0m"
 
 
 def coloured(text: str) -> str:
-    """The text with its first line bold and values that end in * green; as it is where there are no colours.
+    """The text with its first line bold and values ending in * green; unchanged without colours.
 
-    There are some on a terminal unless NO_COLOR (no-color.org) or TERM=dumb is set. The columns stay
-    where they are.
+    A terminal has colours unless NO_COLOR (no-color.org) or TERM=dumb is set. Columns keep their positions.
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not _is_terminal():
         return text
@@ -153,7 +152,7 @@ def _is_terminal() -> bool:
 
 
 def _width() -> int:
-    """Columns of the terminal that standard output is; without bounds where it is none."""
+    """Width of stdout's terminal in columns; unbounded without a terminal."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns if sys.stdout.isatty() else _UNBOUNDED
     except (OSError, ValueError, AttributeError):  # a stand-in for standard output
