@@ -1,4 +1,4 @@
-"""Config group `dataset`: files to documents, topics and evidence (formats: docs/datasets.md)."""
+"""Config group `dataset`: reads documents, topics and evidence from files (formats: docs/datasets.md)."""
 
 from typing import TYPE_CHECKING
 

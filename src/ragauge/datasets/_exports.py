@@ -27,7 +27,7 @@ _DOCNO = ("docno", "doc_id", "id", "_id", "document_id")
 
 
 def rows_within(row: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """The rows of a file that is one object; None of an object that is itself a row."""
+    """The rows within a file that is one object; None if the object is itself a row."""
     if _held(row, _OF_A_ROW):
         return None
     for name in _ROWS:
@@ -40,7 +40,7 @@ def rows_within(row: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
 
 
 def opened(row: Mapping[str, Any], names: Names) -> Mapping[str, Any]:
-    """The row with what its objects hold in the place of these objects; the same row where it has none.
+    """The row with its objects replaced by their contents; unchanged without objects.
 
     BadRow for a result of promptfoo whose variables hold no question.
     """
@@ -75,7 +75,7 @@ def docnos_of(entries: Sequence[Any]) -> list[str] | None:
 
 
 def _inside(inner: Mapping[str, Any], to: str, names: Names) -> dict[str, Any]:
-    """The keys of an object as keys of a row: the one with its main text becomes `to`."""
+    """The keys of an object as keys of a row; the key of its main text becomes `to`."""
     main = {"question": names["question"], "answer": names["answer"], "reference": names["reference"]}[to]
     # The answer that is expected is called an answer there, too.
     main = (*main, *names["references"], *names["answer"]) if to == "reference" else main
@@ -121,7 +121,7 @@ def _of_promptfoo(row: Mapping[str, Any], names: Names) -> dict[str, Any]:
 
 
 def _object(value: Any) -> Mapping[str, Any] | None:
-    """An object, as it is or as a text of JSON; None for anything else."""
+    """An object, given as such or as JSON text; None for anything else."""
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         try:
             value = json.loads(value)
@@ -135,7 +135,7 @@ def _held(row: Mapping[str, Any], names: Sequence[str]) -> str | None:
 
 
 def _only_text(inner: Mapping[str, Any], names: Names) -> str | None:
-    """The one key of an object that holds a text and is no name of something else; None of several, or none."""
+    """The single key of an object with a text and without a meaning of its own; None unless exactly one."""
     known = {name for of_key in names.values() for name in of_key}
     texts = [key for key, value in inner.items() if isinstance(value, str) and key not in known]
     return texts[0] if len(texts) == 1 else None

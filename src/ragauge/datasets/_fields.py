@@ -1,4 +1,4 @@
-"""The value under a key of a row, of the kind that it must be."""
+"""Reads typed values from a row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Attribute = str | float | int | bool | None
 
 
 class BadRow(Exception):
-    """The error of the row at hand; of: the part of it that is wrong, such as `query`."""
+    """The error in the current row; of: the wrong part, such as `query`."""
 
     def __init__(self, what: str, of: str | None = None) -> None:
         super().__init__(what)
@@ -26,7 +26,7 @@ def string(row: Any, key: str) -> str:
 
 
 def valid_string(value: Any, what: str) -> str:
-    """The value itself if it is a string that can be written as UTF-8; `what` names it in the error."""
+    """The value if it is a string valid in UTF-8; `what` names it in the error."""
     if not isinstance(value, str):
         raise BadRow(f"{what} is not a string: {short(value)}")
     try:
@@ -40,12 +40,12 @@ def valid_string(value: Any, what: str) -> str:
 
 
 def not_utf8(byte: int) -> str:
-    """The error of a text that holds this byte, and the remedy."""
+    """The error message for a text with this byte, and the remedy."""
     return f"not UTF-8: it holds the byte 0x{byte:02x}; save the file as UTF-8"
 
 
 def is_attribute(value: object) -> bool:
-    """Whether a value can be one of a topic's attributes: a text, a number, true, false or nothing."""
+    """Whether a value can be a topic's attribute: a text, a number, true, false or null."""
     return isinstance(value, (str, float, int, bool, type(None)))
 
 

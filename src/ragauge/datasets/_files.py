@@ -33,9 +33,9 @@ _ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # may be a lone surrogate
 
 
 def lines(file: Path) -> Iterator[tuple[str, bytes]]:
-    """Where each line stands, and its bytes: a line that is no UTF-8 is one bad row, not the file's end.
+    """Place and bytes of each line, so that invalid UTF-8 makes one bad row, not a bad file.
 
-    Empty lines are passed over; a packed file is unpacked.
+    Skips empty lines; unpacks a packed file.
     """
     for number, line in enumerate(every_line(file), start=1):
         if line.removeprefix(codecs.BOM_UTF8).strip():
@@ -43,7 +43,7 @@ def lines(file: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def json_rows(file: Path) -> Iterator[tuple[str, Any]]:
-    """Where each row of a JSON Lines file stands, and what `parse_json` reads it from.
+    """Place of each row of a JSON Lines file, and the input of `parse_json`.
 
     A file that is a JSON list, and one whose first object is printed over several lines, is read whole: its
     rows are values, counted from 1. Objects of more than 64 MB are not, and their lines are bad rows.
@@ -61,7 +61,7 @@ def json_rows(file: Path) -> Iterator[tuple[str, Any]]:
 
 
 def parse_json(row: Any) -> Any:
-    """The JSON value of a line's bytes, or the value that the row is already; BadRow where it is none.
+    """The JSON value of a line's bytes, or the row itself if it is a value; BadRow for invalid JSON.
 
     Lone surrogates become U+FFFD. BadRow for a number that is infinite; NaN stays, as a value that is not known.
     """
@@ -81,7 +81,7 @@ def _decoded(line: bytes) -> Any:
 
 
 def _sound(value: Any, key: str = "") -> Any:
-    """The value, whatever it holds, without lone surrogates; BadRow for a number that is infinite."""
+    """The value without lone surrogates at any depth; BadRow for an infinite number."""
     if isinstance(value, str):
         return without_surrogates(value)
     if isinstance(value, dict):
@@ -102,7 +102,7 @@ def _is_json(line: bytes) -> bool:
 
 
 def _printed_objects(file: Path) -> list[Any] | None:
-    """The values of a file of JSON values one after the other; None of a large one, and of anything else."""
+    """The values of a file of consecutive JSON values; None for a large file and any other."""
     held: list[bytes] = []
     size = 0
     for line in every_line(file):
@@ -124,7 +124,7 @@ def _printed_objects(file: Path) -> list[Any] | None:
 
 
 def text_of(line: bytes, encoding: str = "utf-8") -> str:
-    """The text without the last line's end and a byte order mark; BadRow where it is not of the encoding."""
+    """The decoded line without line end and byte order mark; BadRow if it is not in the encoding."""
     try:
         # A mark in front of the line, whatever the encoding that was named for the file.
         return line.removeprefix(codecs.BOM_UTF8).decode(encoding).removeprefix("\ufeff").rstrip("\r\n")
@@ -135,7 +135,7 @@ def text_of(line: bytes, encoding: str = "utf-8") -> str:
 
 
 def first_character(file: Path) -> str:
-    """The first byte of a file as a character, white space and a byte order mark apart; "" of an empty file."""
+    """The first byte of a file as a character, after white space and a byte order mark; "" for an empty file."""
     for line in every_line(file):
         if found := line.removeprefix(codecs.BOM_UTF8).lstrip():
             return chr(found[0])
@@ -143,7 +143,7 @@ def first_character(file: Path) -> str:
 
 
 def begins_list(file: Path) -> bool:
-    """Whether the first character of a file, white space and a byte order mark apart, is `[`."""
+    """Whether a file begins with `[`, after white space and a byte order mark."""
     return first_character(file) == "["
 
 
@@ -171,7 +171,7 @@ def json_list(file: Path) -> list[Any]:
 
 
 def rows(file: Path) -> Iterator[tuple[str, Any]]:
-    """Where each row stands, and the row: a JSON value, or a line of JSON as bytes.
+    """Place of each row, and the row: a JSON value, or a line of JSON as bytes.
 
     The file is Parquet by its name (rows from 1), else a JSON list where it begins with `[` (rows from 0),
     else JSON Lines (lines from 1). DataError where it cannot be read as that format.
@@ -194,14 +194,14 @@ def parsed(row: Any) -> dict[str, Any]:
 
 
 def is_table(file: Path) -> bool:
-    """Whether a file's name ends as those do that `table_rows` reads."""
+    """Whether a file's suffix is one of a table that `table_rows` reads."""
     return kind(file) in SUFFIXES
 
 
 def table_rows(file: Path) -> Iterator[tuple[str, Any]]:
-    """Where each row of a file stands, and the row: a mapping, a line of JSON as bytes, or, of CSV, a `Cells`.
+    """Place of each row of a file, and the row: a mapping, a line of JSON as bytes, or, for CSV, `Cells`.
 
-    The file is Parquet, CSV or TSV by its name, else JSON. Each of them is what `parsed` reads.
+    The file is Parquet, CSV or TSV by its name, else JSON. `parsed` reads each of these rows.
     """
     if kind(file) in PARQUET:
         yield from parquet_rows(file)
@@ -214,7 +214,7 @@ def table_rows(file: Path) -> Iterator[tuple[str, Any]]:
 
 @dataclass(frozen=True)
 class Cells:
-    """A row of CSV that is not read yet."""
+    """An unparsed row of CSV."""
 
     header: Sequence[str]
     cells: Sequence[str]
@@ -226,7 +226,7 @@ class Cells:
 
 
 def parquet_rows(file: Path) -> Iterator[tuple[str, Any]]:
-    """Where each row of a Parquet file stands, from 1, and the row; DataError where it is none."""
+    """Place (from 1) and content of each row of a Parquet file; DataError for any other file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,7 +1,7 @@
-"""Code that all loaders share: rows are checked one by one and gathered into the three frames.
+"""Shared by all loaders: checks rows one by one and gathers them into the three frames.
 
-A source says what stands in a row; here it is decided whether that can be evaluated, and a bad row is named
-and raised, or dropped and described.
+A source reads the row; this module checks that it can be evaluated. A bad row is named and raised, or dropped and
+described.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Part = tuple[str | None, str | None] | tuple[str | None, str | None, int]  # doc
 
 @dataclass
 class Row:
-    """Where the row at hand stands (file and line), and the qid as soon as it is known."""
+    """Place of the current row (file and line), and its qid once known."""
 
     where: str
     qid: str | None = None
@@ -70,7 +70,7 @@ class OneFile(FileSource):
 
 
 class Gatherer:
-    """Takes documents first, then topics with their evidence, and makes a Dataset of them."""
+    """Gathers documents, then topics with their evidence, into a Dataset."""
 
     def __init__(self, source: FileSource) -> None:
         self._skip = source.on_error == "skip"
@@ -83,7 +83,7 @@ class Gatherer:
 
     @contextmanager
     def row(self, where: str, columns: Mapping[str, str | None] | None = None) -> Iterator[Row]:
-        """A block that reads one row; `where` says which (file and line). A bad one is raised or dropped.
+        """Context for reading one row at `where` (file and line); raises or drops a bad one.
 
         columns: the file's own names of docno, qid, query, answer and evidence, for errors.
         """
@@ -113,7 +113,7 @@ class Gatherer:
         return (self._docs[docno] or ("", ""))[1]
 
     def end_of_documents(self, source: Path | str) -> None:
-        """Called before the topics are added; DataError where there is no document, or none with a text.
+        """To be called before topics are added; DataError without a document, or without a text in any.
 
         Evidence in a document that is not there would otherwise be reported as a fault of the question.
         """
@@ -136,11 +136,11 @@ class Gatherer:
             raise DataError(f"{source}: no {what} in it{dropped}")
 
     def note(self, what: str) -> None:
-        """Counts and reports a part that was left out, whatever `on_error` says."""
+        """Counts and reports an omitted part, independent of `on_error`."""
         self._skipped.append(what)
 
     def add_document(self, docno: str, title: str, text: str, *, keep: bool = True) -> None:
-        """One document; with `keep=False` its docno alone is kept, since its text comes in batches."""
+        """Adds a document; with `keep=False` only its docno, since its text comes in batches."""
         _check_identifier("docno", docno)
         if PASSAGE_MARK in docno:
             raise BadRow(f"docno {docno!r} holds {PASSAGE_MARK!r}, which marks the chunks of a document", "docno")
@@ -214,7 +214,7 @@ class Gatherer:
         return [(docno, text, grade) for (docno, text), grade in found.items()]
 
     def dataset(self, docs_file: Path | str | None, topics_file: Path | str, docs: Batches | None = None) -> Dataset:
-        """The gathered dataset; DataError where no topic is left, or no document.
+        """The gathered dataset; DataError without a topic or a document.
 
         docs_file is None of a collection that need not have documents: texts come with what was retrieved.
         docs: the documents in batches, where not all of their texts were kept.
@@ -227,7 +227,7 @@ class Gatherer:
         return Dataset(found, self._topic_frame(), self._evidence_frame(), tuple(self._skipped))
 
     def documents(self, file: Path | str) -> tuple[pd.DataFrame, tuple[str, ...]]:
-        """Frame `docs`, and what was left out, of documents alone; DataError where none is left."""
+        """Frame `docs` and the skipped rows, without topics; DataError if no document is left."""
         self.end_of_documents(file)
         self._warn_of_empty(file)
         return self._document_frame(), tuple(self._skipped)
@@ -267,7 +267,7 @@ class Gatherer:
         return frame
 
     def _same_questions(self) -> list[str | None]:
-        """For each topic without an id the qid of the first of those with its question; None where it is alone."""
+        """For each topic without an id, the qid of the first topic with the same question; None if it is unique."""
         asked: dict[Any, list[str]] = {}
         for qid, topic in self._topics.items():
             if topic.numbered:
@@ -329,7 +329,7 @@ def _check_identifier(what: str, value: str) -> None:
 
 
 class Paragraphs:
-    """Adds distinct paragraphs to what is gathered, and gives each a docno that can be read.
+    """Adds distinct paragraphs to the gatherer, each with a readable docno.
 
     Docnos depend on the paragraphs alone, in their order: not on `limit`, nor on which topics are dropped.
     """
@@ -340,11 +340,11 @@ class Paragraphs:
         self._named: dict[str, int] = {}  # how many paragraphs a name has had so far
 
     def known(self, title: str, text: str) -> str | None:
-        """The docno of a paragraph that was added; None if it was not."""
+        """The docno of a paragraph; None if it was not added."""
         return self._docnos.get((title, text))
 
     def add(self, title: str, text: str, name: str | None = None) -> str:
-        """The docno of the paragraph, which becomes a document if there is none of its title and text.
+        """The docno of the paragraph, added as a document unless one has the same title and text.
 
         It is the name (the title where none is given) with underscores for white space; a further paragraph
         of the same name has ~2, ~3 … behind it.
@@ -363,7 +363,7 @@ class Paragraphs:
 
 
 def identifier(name: str) -> str:
-    """The name without what no docno or qid may hold; `untitled` where nothing is left."""
+    """The name without characters that a docno or qid may not hold; `untitled` if none are left."""
     return re.sub(r"[\s\0]+", "_", name.strip()).replace(PASSAGE_MARK, "%25p") or "untitled"
 
 
@@ -382,10 +382,10 @@ class Rows(Generic[T]):
 
 
 def stream_documents(gather: Gatherer, rows: Rows[Document], texts_of: Collection[str] = ()) -> Batches:
-    """Adds all documents to the gatherer, which keeps the texts of some alone; and all of them in batches.
+    """Adds all documents to the gatherer, which keeps only some texts; returns all of them in batches.
 
-    The rows are read once here, where bad ones are raised or dropped, and again for each reading of the
-    batches. DataError where they are others by then.
+    Reads the rows once, raising or dropping bad ones, and again for each reading of the batches. DataError if they
+    have changed by then.
     """
     dropped: set[int] = set()
     n_good = 0

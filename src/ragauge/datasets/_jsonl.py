@@ -1,4 +1,4 @@
-"""Two JSON Lines files, a corpus and its questions; and the sample that is shipped in that format."""
+"""Two JSON Lines files, a corpus and its questions, and the shipped sample in that format."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _add_documents(gather: Gatherer, file: Path) -> None:
 
 
 def add_topics(gather: Gatherer, file: Path) -> None:
-    """Adds the topics of a question file up to the limit; warns of columns whose names are nearly known ones."""
+    """Adds the topics of a question file up to the limit; warns of columns with misspelled names."""
     unread: dict[str, None] = {}
     for number, (where, read) in enumerate(table_rows(file), start=1):
         if gather.full:
@@ -117,7 +117,7 @@ def add_topics(gather: Gatherer, file: Path) -> None:
 
 
 def add_topic(gather: Gatherer, row: Mapping[str, Any], numbered: bool = False) -> None:
-    """Adds the topic of a row of a question file, by this project's names; `numbered` as in `Gatherer.add_topic`."""
+    """Adds the topic in a row under this project's names; `numbered` as in `Gatherer.add_topic`."""
     gather.add_topic(
         string(row, "qid"),
         string(row, "query"),
@@ -134,9 +134,9 @@ def add_topic(gather: Gatherer, row: Mapping[str, Any], numbered: bool = False) 
 
 
 def _named(row: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """The row by this project's names; its number is the qid where it has none. Nulls are left out.
+    """The row under this project's names without nulls; its number is the default qid.
 
-    BadRow where two keys of the reference answer hold different ones.
+    BadRow if two keys hold different reference answers.
     """
     found = {key: value for key, value in row.items() if not is_null(value)}
     for key, names in _NAMES.items():
@@ -156,7 +156,7 @@ def _named(row: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 def _divided(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of a table: several texts of a cell are divided by ` | `, or are a printed list."""
+    """A table's row with cells split into texts at ` | `, or as a printed list."""
     found: dict[str, Any] = dict(row)
     for key in ("evidence", "answers", "wrong_answers"):
         if isinstance(found.get(key), str):

@@ -1,4 +1,4 @@
-"""Lists of texts in one cell or under one key, as values or printed.
+"""Reads lists of texts in a cell or under a key, as values or printed.
 
 `["Paris", 'City of Paris']` is a printed list of two texts, `[0, 1]` and `[sic] Paris` are one text each. A printed
 list begins with `[` and ends with `]`. Between them stand only quoted texts, numbers, nulls and lists of these, as
@@ -25,7 +25,7 @@ _DEPTH = 2  # lists within lists
 
 
 def printed_list(text: str) -> list[Any] | None:
-    """The list in a text that holds one as JSON, Python or numpy print it; None for any other text."""
+    """The list printed in a text by JSON, Python or numpy; None for any other text."""
     text = text.strip()
     if text[:1] + text[-1:] != "[]":
         return None
@@ -37,7 +37,7 @@ def printed_list(text: str) -> list[Any] | None:
 
 
 def _by_tokens(text: str) -> list[Any] | None:
-    """The list token by token: numpy puts no comma between two texts, and Python would join them."""
+    """The list, parsed by token: numpy prints no comma between two texts, and Python would join them."""
     whole: list[Any] = []
     open_lists, at = [whole], 0
     while at < len(text):
@@ -65,12 +65,12 @@ def _by_tokens(text: str) -> list[Any] | None:
 
 
 def flat(values: list[Any]) -> list[Any]:
-    """The values, and in the place of each list among them its own."""
+    """The values with nested lists flattened."""
     return [one for value in values for one in (value if isinstance(value, list) else [value])]
 
 
 def listed_texts(text: str) -> list[str] | None:
-    """The texts of a printed list that has a quoted one, or is empty; None for any other text."""
+    """The texts of a printed list that is empty or has a quoted text; None for any other text."""
     found = printed_list(text)
     if found is None:
         return None
@@ -99,7 +99,7 @@ def all_texts(value: Any, what: str) -> list[str]:
 
 
 def as_text(value: Any) -> Any:
-    """A finite number as the text that it is written as, 5.0 as 5; anything else as it is."""
+    """A finite number as text, 5.0 as 5; any other value unchanged."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, float) and math.isfinite(value):
@@ -108,5 +108,5 @@ def as_text(value: Any) -> Any:
 
 
 def is_null(value: Any) -> bool:
-    """Whether a value stands for one that is not known: null, or NaN."""
+    """Whether a value is null or NaN."""
     return value is None or (isinstance(value, float) and math.isnan(value))

@@ -1,4 +1,4 @@
-"""Opens files that users bring, and unpacks .gz, .bz2, .xz and .zst while they are read, up to a bound."""
+"""Opens users' files, and unpacks .gz, .bz2, .xz and .zst up to a bound while reading."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def is_packed(file: Path) -> bool:
 
 
 def kind(file: Path) -> str:
-    """The suffix that says what a file holds, in lower case, without that of its packing: `.json` of `dev.json.gz`."""
+    """The lower-case suffix of a file's format without its packing: `.json` of `dev.json.gz`."""
     return Path(file.stem if is_packed(file) else file.name).suffix.lower()
 
 
@@ -79,7 +79,7 @@ def _raw(file: Path) -> Any:
 
 
 class _Unpacking(io.RawIOBase):
-    """The unpacked bytes of a stream; DataError where it is damaged, or longer than a file may be."""
+    """The unpacked bytes of a stream; DataError if it is damaged or too long."""
 
     def __init__(self, file: Path, packed: Any) -> None:
         self._file, self._packed, self._size = file, packed, 0
@@ -99,18 +99,18 @@ class _Unpacking(io.RawIOBase):
 
 
 def longest(file: Path) -> float:
-    """Bytes that one thing in a packed file may have, unpacked; inf of a file that is not packed."""
+    """Largest unpacked size in bytes of one item in a packed file; inf for an unpacked file."""
     return max(LONGEST, _TIGHTEST * file.stat().st_size) if is_packed(file) else float("inf")
 
 
 def require_short(file: Path, size: int, most: float, what: str) -> None:
-    """DataError where a thing that is being unpacked is longer than `most` bytes."""
+    """DataError if an unpacked item is longer than `most` bytes."""
     if size > most:
         raise DataError(f"{file}: {what} unpacks to more than {most / 1e6:,.0f} MB; unpack it first if that is right")
 
 
 def every_line(file: Path) -> Iterator[bytes]:
-    """All lines with their ends, unpacked; DataError as `opened`, and where a line is too long."""
+    """All unpacked lines with their ends; DataError as in `opened`, and for a line that is too long."""
     most = longest(file)
     with opened(file) as stream:
         while line := stream.readline(-1 if most == float("inf") else int(most) + 1):
@@ -120,7 +120,7 @@ def every_line(file: Path) -> Iterator[bytes]:
 
 @contextmanager
 def opened_text(file: Path, encoding: str, errors: str = "strict") -> Iterator[Iterator[str]]:
-    """The lines of a file as texts with their own ends (\\n, \\r\\n or \\r); DataError as `every_line`."""
+    """The decoded lines of a file with their ends (\\n, \\r\\n or \\r); DataError as `every_line`."""
     most = longest(file)
     with opened(file) as stream, io.TextIOWrapper(stream, encoding, errors, newline="") as text:
 

@@ -1,4 +1,4 @@
-"""Samples as RAGAS and DeepEval keep them, and recorded systems: one file with a row per question."""
+"""Samples in the form of RAGAS and DeepEval, and recorded systems: one file with a row per question."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SamplesDataset(FileSource):
-    """The questions of a file of samples, with what it holds of reference answers, evidence and attributes.
+    """The questions of a file of samples, with any reference answers, evidence and attributes.
 
     The file is JSON Lines, a JSON list, CSV or Parquet, under the names of RAGAS, DeepEval or this project
     (`ragauge.datasets.recordings`). Rows of one qid, such as those of several systems, are one topic. A key
@@ -81,7 +81,7 @@ class SamplesDataset(FileSource):
 
 @dataclass
 class _Sample:
-    """The sample from the rows of one question."""
+    """A sample, merged from the rows of one question."""
 
     where: str
     question: str
@@ -117,7 +117,7 @@ class _Sample:
         return cls(row.where, question, references, evidence, unanswerable, row.extra, columns, row.history)
 
     def add(self, other: _Sample) -> None:
-        """Takes what another row of the question knows; BadRow where it says something else."""
+        """Merges another row of the question; BadRow if it contradicts."""
         for name, of in (("question", "query"), ("references", "answer"), ("evidence", "evidence")):
             own, its = getattr(self, name), getattr(other, name)
             if own and its and own != its:
@@ -131,7 +131,7 @@ class _Sample:
 
 
 def _attributes(samples: Sequence[_Sample]) -> list[str]:
-    """The keys that are attributes of the topics: all rows of each question agree on them."""
+    """The keys of attributes of the topics, on which all rows of each question agree."""
     names = dict.fromkeys(name for sample in samples for name in sample.extra)
     differ = {name for sample in samples for name in sample.differ}
     taken = sorted(RESERVED.intersection(names))

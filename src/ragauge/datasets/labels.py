@@ -1,4 +1,4 @@
-"""CSV tables of what others found: labels that people gave, and the checks of any such table."""
+"""Reads CSV tables of human labels, and checks such tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEAST_PROBABILITY = 1e-9  # of an answer to be drawn: of a billion answers the s
 
 
 def read_human_labels(path: Path) -> pd.DataFrame:
-    """A CSV file of human labels: qid, what was said, and any of n_tokens and the config groups.
+    """A CSV file of human labels: qid, the label, and any of n_tokens and the config groups.
 
     A label is a class (label, 1..5), or 1 or 0 in columns named as the questions of a trained judge
     (`ragauge.contract.topics`), or both. Where there are such columns, an empty cell has no label. A sheet
@@ -67,7 +67,7 @@ def read_human_labels(path: Path) -> pd.DataFrame:
 
 
 def with_human_labels(outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The outcomes of one job with people's labels of its answers, as far as the file has columns of it.
+    """The outcomes of one job with the file's human labels of its answers.
 
     `human_label` (Int8) is a class, `human_<question>` (float64) 1 or 0; both are missing for an answer without a
     label. `human_label_of` (str) says which answers the file's rows are of, such as `retriever=bm25`. Rows of the file
@@ -80,7 +80,7 @@ def with_human_labels(outcomes: pd.DataFrame, path: Path) -> pd.DataFrame:
 
 
 def join_labels(outcomes: pd.DataFrame, labels: pd.DataFrame, path: Path | str) -> pd.DataFrame:
-    """The outcomes with these labels, rows as `read_human_labels` gives them; `path` names them in errors."""
+    """The outcomes joined with labels from `read_human_labels`; `path` names them in errors."""
     written = {spreadsheet_cell(qid): qid for qid in outcomes["qid"]}  # in a sheet no cell is a formula
     labels = labels.assign(qid=labels["qid"].map(lambda qid: written.get(qid, qid)))
     which = {column: outcomes[column].iloc[0] for column in WHICH if column in labels}
@@ -109,7 +109,7 @@ def join_labels(outcomes: pd.DataFrame, labels: pd.DataFrame, path: Path | str) 
 
 
 def words_of(answer: object) -> str:
-    """The text of an answer by which two are the same: spreadsheets change line ends."""
+    """An answer's text for comparison, since spreadsheets change line ends."""
     return " ".join(answer.split()) if isinstance(answer, str) else ""
 
 
@@ -118,7 +118,7 @@ def _words_digest(answer: object) -> str:
 
 
 def _of_the_answers(labels: pd.DataFrame, outcomes: pd.DataFrame, path: Path | str) -> pd.DataFrame:
-    """The rows of the file that hold the job's answers, one a topic."""
+    """The rows of the file with the job's answers, one per topic."""
     own = outcomes.set_index("qid")["answer"].map(words_of)
     given = labels["answer"].map(words_of)
     same = (given == labels["qid"].map(own)) | (given == labels["qid"].map(own.map(spreadsheet_cell)))
@@ -132,7 +132,7 @@ def _of_the_answers(labels: pd.DataFrame, outcomes: pd.DataFrame, path: Path | s
 
 
 def read_texts(file: Path) -> pd.DataFrame:
-    """The table of a CSV file; every cell is a text, an empty one "". DataError where it is no such file.
+    """The table of a CSV file, every cell a text, empty ones ""; DataError for any other file.
 
     Spreadsheets of some languages write semicolons: cells end at what the first line has most of `,`, `;` and tabs.
     Rows that end early have "" in their last columns.
@@ -163,7 +163,7 @@ def read_texts(file: Path) -> pd.DataFrame:
 def require_columns(
     file: Path, table: pd.DataFrame, needed: Sequence[str], known: Collection[str] | None, rule: str
 ) -> None:
-    """DataError, which ends with the rule, for a column that is not among `known`, or one that is missing."""
+    """DataError, ending with the rule, for an unknown or missing column."""
     unknown = [] if known is None else [column for column in table if column not in known]
     absent = [column for column in needed if column not in table]
     if unknown or absent:
@@ -172,14 +172,14 @@ def require_columns(
 
 
 def require_cells(file: Path, table: pd.DataFrame, column: str, good: pd.Series, allowed: str) -> None:
-    """DataError for the first row whose cell is not good: it names line, qid, column, cell and what is allowed."""
+    """DataError for the first bad cell, naming line, qid, column, cell and allowed values."""
     if not good.all():
         row = int(np.flatnonzero(~good.to_numpy(dtype=bool))[0])
         raise DataError(f"{_place(file, table, row)}: {column} is {table[column].iloc[row]!r}, not {allowed}")
 
 
 def require_once(file: Path, table: pd.DataFrame, columns: Sequence[str]) -> None:
-    """DataError for the first row that has in these columns what a row above it has."""
+    """DataError for the first row that repeats the values of an earlier one in these columns."""
     twice = table.duplicated([*columns])
     if twice.any():
         row = int(np.flatnonzero(twice)[0])

@@ -1,4 +1,4 @@
-"""Files in which others recorded questions, contexts, answers or labels, read row by row.
+"""Reads recorded questions, contexts, answers or labels from files, row by row.
 
 JSON Lines, a JSON list, CSV, TSV or Parquet, packed or not. Keys are known by the names that this project, RAGAS,
 DeepEval, FlashRAG and AutoRAG give them (`NAMES`); objects of other tools' rows are opened (`_exports`).
@@ -75,7 +75,7 @@ def _said(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Recorded:
-    """One row: where it stands, its qid, its values by the keys of NAMES (null ones left out), and the rest.
+    """One row: its place, its qid, its non-null values by the keys of NAMES, and the rest.
 
     `extra` holds the other keys with a text, a number or true and false, `named` the file's names of keys, `history`
     the earlier turns of its conversation.
@@ -135,7 +135,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Entry:
-    """A row that is not read yet: where it stands, and what reads it (BadRow where that fails)."""
+    """An unparsed row: its place, and a function that reads it or raises BadRow."""
 
     where: str
     read: Callable[[], Mapping[str, Any]]
@@ -152,14 +152,14 @@ def recorded_file(key: str, value: str | Path | None) -> Path:
 
 
 def check_picking(group: str, system: object, on_missing: object, choices: Sequence[str] = ON_MISSING) -> None:
-    """ConfigError for values of the settings that every recorded component has."""
+    """ConfigError for wrong values of settings that every recorded component has."""
     ok = system is None or (isinstance(system, str) and bool(system.strip()))
     require(f"{group}.system", system, ok, "names of a file's systems, and null")
     require_choice(f"{group}.on_missing", on_missing, choices)
 
 
 def entries(file: Path) -> Iterator[Entry]:
-    """The rows of a file, in order; DataError for a file that is no such file as a whole.
+    """The rows of a file in order; DataError for an unreadable file.
 
     Lines and rows are counted from 1, a CSV file's without its header. The functions of the entry points `ragauge.rows`
     make several rows of one: a list of them, or None for any other row.
@@ -179,7 +179,7 @@ def entries(file: Path) -> Iterator[Entry]:
 
 
 def opened_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row with what the objects in it hold, where it is one of another tool's that nests it so (`_exports`)."""
+    """A row of another tool with the contents of its nested objects (`_exports`); others unchanged."""
     return opened(row, NAMES)
 
 
@@ -188,7 +188,7 @@ def _bad(error: BadRow) -> Mapping[str, Any]:
 
 
 def _rows(file: Path) -> Iterator[Entry]:
-    """The rows of a file as they stand in it, and those within a file that is one object."""
+    """The rows of a file as written, or those within a file that is one object."""
     for where, read in table_rows(file):
         try:
             row = parsed(read)
@@ -205,7 +205,7 @@ def _rows(file: Path) -> Iterator[Entry]:
 
 
 def _predictions(row: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
-    """The rows of a prediction file {qid: answer}, as the scripts of SQuAD and HotpotQA read it; None of another."""
+    """The rows of a prediction file {qid: answer} of SQuAD's and HotpotQA's scripts; None for any other."""
     given = row["answer"] if isinstance(row.get("answer"), Mapping) and row.keys() <= {"answer", "sp"} else row
     if not given or not _KNOWN.isdisjoint(given) or not all(is_null(v) or isinstance(v, str) for v in given.values()):
         return None
@@ -246,7 +246,7 @@ def read_rows(file: Path, system: str | None, key: str) -> list[Recorded]:
 
 
 class Numbers:
-    """Numbers the rows of a file, those of each system from 1: what rows without a qid are known by."""
+    """Numbers the rows of each system from 1, as qids of rows without one."""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
@@ -259,7 +259,7 @@ class Numbers:
 
 
 def systems_in(row: Mapping[str, Any]) -> list[str]:
-    """The systems that a row speaks of: that of its key `system`, and the keys that hold an object."""
+    """The systems in a row: the value of its key `system`, and keys with an object."""
     named = row.get("system")
     own = [] if named is None else [str(named)]
     objects = {name: value for name, value in row.items() if isinstance(value, Mapping)}
@@ -269,7 +269,7 @@ def systems_in(row: Mapping[str, Any]) -> list[str]:
 
 
 def recorded_row(row: Mapping[str, Any], where: str, number: str) -> Recorded:
-    """A row by the names used here; without a qid its number stands for it."""
+    """A row under this project's names; its number is the default qid."""
     values, named = {}, {}
     for key, names in NAMES.items():
         name = next((n for n in names if not is_null(row.get(n))), None)
@@ -296,7 +296,7 @@ def recorded_row(row: Mapping[str, Any], where: str, number: str) -> Recorded:
 def by_topic(
     file: Path, found: Iterable[tuple[str, Value]], qids: Sequence[str], what: str, on_missing: str, advice: str = ""
 ) -> dict[str, Value]:
-    """The record of each qid that the file records once; equal repetitions count once.
+    """The record of each qid with a single record; equal repetitions count once.
 
     `what` names it in the message, one line that counts and lists qids that are missing, that stand with two
     different values and that are no topic's; `advice` ends it. DataError with on_missing="raise" where any is missing
@@ -339,7 +339,7 @@ def _few(qids: Sequence[str]) -> str:
 
 
 def _as_list(value: Any, key: str, name: str) -> Any:
-    """A list, printed or not, as one list of its entries; anything else as it is."""
+    """A list, printed or not, as a list of its entries; any other value unchanged."""
     if isinstance(value, str):
         listed = printed_list(value)
         if listed is None:
