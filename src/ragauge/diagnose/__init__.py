@@ -1,1 +1,1 @@
-"""Where evidence is lost, and why a topic fails: statistics on frames."""
+"""Statistics on frames that locate lost evidence and explain failed topics."""

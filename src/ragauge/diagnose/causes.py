@@ -1,4 +1,4 @@
-"""Why a topic failed: one cause for each, by a fixed order of rules.
+"""Assigns each failed topic one cause by rules in a fixed order.
 
 Order: 1. the verdict is missing. 2. There is no answer. 3. A part of the evidence is not in the context, and the step
 that lost most of it decides. 4. All of it is there, in the middle third. 5. The LLM erred although all of it is there.
@@ -161,7 +161,7 @@ def _frame(rows: pd.DataFrame, cause: np.ndarray, why: np.ndarray, failed: np.nd
 
 
 def in_question(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """The rows of topics that can fail: of a sample those that were judged, and such as have something to judge by."""
+    """The rows of topics that can fail: they were sampled for judging and have a reference to judge by."""
     rows = asked(outcomes)
     return rows[_column(rows, "judge_status", "").ne(NO_REFERENCE).fillna(True)]
 
@@ -171,7 +171,7 @@ def _column(rows: pd.DataFrame, name: str, default: Any) -> pd.Series:
 
 
 def _of_context(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each answer comes from its context, and the grounds for that."""
+    """Whether each answer comes from its context, with the reason."""
     by_words = _column(rows, "answer_from_context", False).eq(True).to_numpy(dtype=bool)
     words = np.where(
         by_words, "its words stand in the context", "it has words that stand neither in context nor question"
@@ -187,7 +187,7 @@ def _of_context(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _first_lost(parts: pd.DataFrame) -> pd.DataFrame:
-    """For every topic with a part that does not stand in the context: cause and decided_by, by qid."""
+    """Cause and decided_by, by qid, of every topic with an evidence part that is not in the context."""
     nothing = pd.DataFrame({"cause": pd.Series(dtype=object), "decided_by": pd.Series(dtype=object)})
     steps = steps_of(parts)
     if not steps:
@@ -213,7 +213,7 @@ def _first_lost(parts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _lost_at(values: np.ndarray) -> np.ndarray:
-    """int64 [parts]: of the steps after the last one that had the part the one that lost most of it.
+    """Index of the step that lost most of each part, after the last step that had it; int64 [parts].
 
     `values` [parts, steps] are those of parts that the last step does not have.
     """
@@ -227,7 +227,7 @@ def _lost_at(values: np.ndarray) -> np.ndarray:
 
 
 def _told(values: np.ndarray, steps: list[str], at: int, part: int) -> str:
-    """The shares of a part before and after the step that lost it."""
+    """A sentence with the shares of a part before and after the step that lost it."""
     after = f"{values[at]:.2f} {STEPS[steps[at]]}"
     before = f"{values[at - 1]:.2f} {STEPS[steps[at - 1]]}, " if at else ""
     return f"evidence {part + 1}: {before}{after}"

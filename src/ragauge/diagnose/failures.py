@@ -1,4 +1,4 @@
-"""Failures by thresholds on answer measures; and how often each cause is met: overall, by slice, by place."""
+"""Failures by thresholds on answer measures, and the frequency of each cause: overall, by slice, by place."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RULE_CAUSES: Mapping[str, Cause] = {rule.cause.name: rule.cause for rule in RULE
 
 
 def check_rules(measures: Sequence[str]) -> None:
-    """ConfigError where the measures of a job are not those that the rules look at."""
+    """ConfigError if a job lacks a measure that a rule uses."""
     lacking = [rule.measure for rule in RULES if rule.measure not in measures]
     if lacking:
         needed = ",".join(rule.measure for rule in RULES)
@@ -56,7 +56,7 @@ def check_rules(measures: Sequence[str]) -> None:
 
 
 def failures_by_rules(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """The cause of every topic that breaks a rule: qid, cause, decided_by. A missing value breaks none.
+    """The cause of every topic below a rule's threshold: qid, cause, decided_by. Missing values break no rule.
 
     `outcomes` has a row per topic with a column for the measure of every rule; ConfigError without.
     """
@@ -86,7 +86,7 @@ CAUSE, DECIDED_BY = "failure_cause", "failure_decided_by"  # columns of outcomes
 
 
 def cause_shares(outcomes: pd.DataFrame, names: Collection[str] = ()) -> pd.DataFrame:
-    """How many topics fail for each cause: cause, topics, share, lo, hi, of_failures, n.
+    """Number and share of failed topics by cause: cause, topics, share, lo, hi, of_failures, n.
 
     `outcomes` has a row per topic with a column failure_cause, missing where the topic did not fail. Shares
     are over the n topics that can fail, with intervals over topics; of_failures is over those that did. The
@@ -109,7 +109,7 @@ def cause_shares(outcomes: pd.DataFrame, names: Collection[str] = ()) -> pd.Data
 
 
 def failure_origins(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Where failures come from: origin, cause, failures, share, lo, hi, n; the most frequent origin first.
+    """Failures by origin, the most frequent first: origin, cause, failures, share, lo, hi, n.
 
     `outcomes` has a row per system and topic with a column failure_cause, missing where the topic did not fail.
     The shares are of all n failures, with intervals over topics, and 0 where no failure comes from an origin. `cause`
@@ -151,7 +151,7 @@ def causes_by_slice(outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 def right_by_place(outcomes: pd.DataFrame, places: tuple[str, ...]) -> pd.DataFrame:
-    """Right answers by where all of the evidence stands in the context: place, right, n, share, lo, hi."""
+    """Share of right answers by the place of all evidence in the context: place, right, n, share, lo, hi."""
     rows = in_question(outcomes)
     found = []
     for place in places:
@@ -165,7 +165,7 @@ def right_by_place(outcomes: pd.DataFrame, places: tuple[str, ...]) -> pd.DataFr
 
 
 def transitions(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """The change of causes from one system to another: cause, becomes, topics; the most frequent first.
+    """Changes of cause from one system to another, the most frequent first: cause, becomes, topics.
 
     Both have qid and failure_cause, missing where the topic did not fail. Topics of both count, also those
     whose cause stays.

@@ -1,4 +1,4 @@
-"""Where evidence is lost on its way into the context, and what the LLM made of what arrived."""
+"""The evidence that each step keeps on its way into the context, and the answers given from it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLASSES: Mapping[str, tuple[int, ...]] = {
 
 
 def steps_of(parts: pd.DataFrame) -> list[str]:
-    """The steps that the columns of the parts hold a value of, in their order."""
+    """The steps with a value in the parts' columns, in their order."""
     return [step for step in STEPS if step in parts and len(parts) and parts[step].notna().any()]
 
 
@@ -94,7 +94,7 @@ def funnel_metrics(table: pd.DataFrame) -> dict[str, float]:
 
 
 def funnel_of_metrics(metrics: Mapping[str, float]) -> pd.DataFrame:
-    """The table of `funnel` as the metrics of a job have it, without n; empty where they have none."""
+    """The table of `funnel` from the metrics of a job, without n; empty if they hold none."""
     rows = []
     for step, label in STEPS.items():
         name = f"funnel_{step}"
@@ -105,7 +105,7 @@ def funnel_of_metrics(metrics: Mapping[str, float]) -> pd.DataFrame:
 
 
 def evidence_in_context(parts: pd.DataFrame) -> pd.Series:
-    """How much of a topic's evidence stands in the context, by qid: "all", "some" or "none" of its parts.
+    """By qid, whether "all", "some" or "none" of the evidence parts stand in the context.
 
     A part stands there where its value of the step `context` is at least 0.9.
     """
@@ -140,7 +140,7 @@ def answers_by_evidence(outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 def share_of(counts: np.ndarray, rows: pd.DataFrame, level: float = LEVEL) -> Estimate:
-    """The share of the rows that count (bool [rows]), with its interval over topics.
+    """Share of rows where `counts` (bool [rows]) is True, with its interval over topics.
 
     Weighted where the rows of a sample stand for different numbers of topics.
     """

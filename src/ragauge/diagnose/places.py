@@ -1,4 +1,4 @@
-"""Where in a context the evidence stands, and whether an answer is made of what stands there."""
+"""Locates evidence in a context, and checks whether an answer uses the context's words alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MARGIN = 0.1  # of a part at both ends that need not stand in the context
 
 
 def place_of(part: str, context: str) -> float | None:
-    """Where the middle of an evidence part stands in a context, in [0, 1]; None where it is not there.
+    """Relative position in [0, 1] of the middle of an evidence part in a context; None if it is not found.
 
     The first place counts. White space is folded where the part does not stand there as it is, and a tenth
     of the part at both ends may be missing.
@@ -33,7 +33,7 @@ def place_of(part: str, context: str) -> float | None:
 
 
 def evidence_places(evidence: pd.DataFrame, contexts: Mapping[str, str], qids: Iterable[str]) -> dict[str, str]:
-    """In which third of its context the evidence of a topic stands: beginning, middle, end, by qid.
+    """By qid, the third of the context that holds the topic's evidence: beginning, middle or end.
 
     "spread" where its parts stand in several thirds. Topics with a part that is not found are left out; so are those
     that are not among `qids`.
