@@ -1,4 +1,4 @@
-"""Statistics on frames of outcomes: thresholds, predictor, intervals, tests, few judgements."""
+"""Statistics on frames of outcomes: thresholds, predictor, intervals, tests, judged samples."""
 
 from typing import TYPE_CHECKING
 

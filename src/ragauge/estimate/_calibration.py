@@ -1,4 +1,4 @@
-"""A scikit-learn classifier whose P(right) is isotonically calibrated on topics its model has not seen."""
+"""A scikit-learn classifier with P(right) calibrated isotonically on unseen topics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fitted(estimator: Any, X: pd.DataFrame, y: np.ndarray, weights: np.ndarray |
 
 
 class RightCalibrated(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """`estimator` with P(class 5) mapped by isotonic regression; the other classes share the rest as before.
+    """`estimator` with P(class 5) mapped by isotonic regression; the other classes share the rest in proportion.
 
     The map is fitted on out-of-fold probabilities, folds being of whole topics (`groups`), the model on all
     rows.

@@ -1,9 +1,9 @@
-"""Means over all topics from the few that were judged: prediction-powered inference by strata (PPI++).
+"""Means over all topics from a judged sample: prediction-powered inference by strata (PPI++).
 
 The estimate of Angelopoulos, Duchi & Zrnic (2023, arXiv:2311.01453), summed over strata (Fisch et al. 2024,
-arXiv:2406.04291). ppi-python gives the same for a given lambda. ragauge tunes lambda its own way. That of every judged
-topic comes from the other judged topics. So it does not depend on the values that it multiplies, and the estimate has
-no bias on few topics. And one lambda serves all strata, since a stratum of ten topics could not determine its own.
+arXiv:2406.04291). ppi-python gives the same for a given lambda. ragauge tunes lambda differently. Each judged topic's
+lambda comes from the other judged topics: it does not depend on the values that it multiplies, and the estimate has
+no bias on few topics. One lambda serves all strata, since ten topics of a stratum could not determine its own.
 """
 
 from __future__ import annotations
@@ -44,28 +44,29 @@ class Powered:
 
     @property
     def alone(self) -> np.ndarray:
-        """bool [columns]: the classical estimate gives an interval by its variance (`alike` columns have none)."""
+        """Whether the classical variance gives an interval, bool [columns]; not for `alike` columns."""
         return np.isnan(self.alike) & (self.classical_variance > _ROUNDING**2)
 
     @property
     def corrected(self) -> np.ndarray:
-        """bool [columns]: the judged topics differ, and the estimate is a share with an interval of its own."""
+        """Whether judged topics differ and the estimate is a share with its own interval, bool [columns]."""
         return self.alone & self.kept
 
     @property
     def kept(self) -> np.ndarray:
-        """bool [columns]: the estimate is a share inside (0, 1) with a variance, so that it can stand."""
+        """Whether the estimate is a share inside (0, 1) with a variance, bool [columns]."""
         return inside(self.estimate) & (self.variance > _ROUNDING**2)
 
 
 def inside(share: np.ndarray) -> np.ndarray:
-    """bool [columns]: inside (0, 1) by more than sums of weights can be off by rounding."""
+    """Whether shares lie inside (0, 1) by more than the rounding error of weight sums, bool [columns]."""
     return np.asarray((share > _ROUNDING) & (share < 1 - _ROUNDING))
 
 
 def _alike(values: np.ndarray) -> np.ndarray:
-    """float64 [columns]: the value that all rows have in common, NaN where they differ. The rows are compared with one
-    another: a weighted sum of ones may be 0.9999999999999999.
+    """The common value of all rows, float64 [columns]; NaN where they differ.
+
+    It compares rows, since a weighted sum of ones may be 0.9999999999999999.
     """
     same = np.ptp(values, axis=0) <= _ROUNDING
     ends = np.round(values[0])
@@ -75,14 +76,14 @@ def _alike(values: np.ndarray) -> np.ndarray:
 def _exact(
     alike: np.ndarray, classical: np.ndarray, variance: np.ndarray, spread: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The classical estimate, its variance and the spread, without rounding errors where all judged topics agree."""
+    """The classical estimate, its variance and spread, exact where all judged topics agree."""
     same = ~np.isnan(alike)
     return np.where(same, alike, classical), np.where(same, 0.0, variance), np.where(same, 0.0, spread)
 
 
 @dataclass(frozen=True)
 class _Stratum:
-    """The weight of one stratum, the judged topics' values and predictions, and the others' predictions."""
+    """One stratum: its weight, the judged topics' values and predictions, and the others' predictions."""
 
     weight: float
     y: np.ndarray
@@ -90,12 +91,12 @@ class _Stratum:
     others: np.ndarray
 
     def gain_and_cost(self) -> tuple[np.ndarray, np.ndarray]:
-        """Gain and cost of lambda here, with all judged topics: each [columns]; lambda = gain / cost."""
+        """Gain and cost of lambda in this stratum over all judged topics, [columns] each; lambda = gain / cost."""
         gain, cost = self._of(_products(self.y, self.f), _products(self.f, self.f), len(self.y))
         return gain, cost
 
     def gain_and_cost_without_each(self) -> tuple[np.ndarray, np.ndarray]:
-        """The same, each judged topic left out in turn: [judged, columns]."""
+        """The same with each judged topic left out in turn, [judged, columns]."""
         n = len(self.y)
         y, f = self.y - self.y.mean(axis=0), self.f - self.f.mean(axis=0)
         scale = n / max(n - 1, 1)
@@ -146,7 +147,7 @@ def powered_means(
     clusters: np.ndarray | None = None,
     fixed: bool = False,
 ) -> Powered:
-    """Means over all topics of `values`, known where `judged`, by `predicted`, known everywhere.
+    """Means over all topics of `values`, known where `judged`, using `predicted`, known everywhere.
 
     `values` and `predicted` are float [topics, columns], `judged` bool [topics], `stratum` [topics] any
     numbers; values of topics that are not judged are not looked at. Lambda in [0, 1] is that of the smallest
@@ -186,7 +187,7 @@ def powered_means(
 
 
 def _of_clusters(n: float, df: float, clusters: np.ndarray) -> tuple[float, float]:
-    """`n` and `df` of `Powered` where the judged topics are in these clusters."""
+    """`n` and `df` of `Powered` for judged topics in these clusters."""
     sizes = np.unique(clusters, return_counts=True)[1].astype(float)
     return n / np.sqrt(sizes.mean()), min(df, max(sizes.sum() ** 2 / (sizes**2).sum() - 1, 1.0))
 
@@ -224,7 +225,7 @@ def weighted_means(
 def _weighted_parts(
     values: np.ndarray, predicted: np.ndarray, judged: np.ndarray, probability: np.ndarray, together: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """float64 [topics, columns] whose mean is the estimate of `weighted_means`, and lambda [columns].
+    """Values, float64 [topics, columns], whose mean is the estimate of `weighted_means`, and lambda [columns].
 
     Active inference (Zrnic & Candes 2024, arXiv:2403.03208): m + (y - m) / pi, the second part where judged; m is the
     prediction, shrunk by 1 - lambda to its mean, so that shares add up to 1. As the sample has a fixed size, its error
@@ -254,7 +255,7 @@ def _weighted_parts(
 def _added(
     parts: list[_Stratum], lams: list[np.ndarray], judged: np.ndarray, stratum: np.ndarray, estimate: np.ndarray
 ) -> np.ndarray:
-    """float64 [topics, columns]: what each topic adds to the estimate, which sums to 0."""
+    """Each topic's contribution to the estimate, float64 [topics, columns], summing to 0."""
     found = np.empty((len(judged), len(estimate)))
     for part, lam, s in zip(parts, lams, np.unique(stratum), strict=True):
         here, values = stratum == s, part.values(lam)
@@ -267,7 +268,7 @@ def _added(
 
 
 def _lambdas(parts: list[_Stratum], together: int) -> list[np.ndarray]:
-    """The lambda of every judged topic of every stratum, tuned by the others: float64 [judged, columns]."""
+    """Lambda of every judged topic by stratum, tuned on the others, float64 [judged, columns]."""
     all_of = [part.gain_and_cost() for part in parts]
     gain, cost = (np.sum([of[side] for of in all_of], axis=0) for side in (0, 1))
     lams = []
@@ -295,8 +296,8 @@ def _over_strata(
 def difference_test(found: Powered, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Limits and two-sided p, [columns] each, of mean paired differences of yes-or-no values.
 
-    A t interval, and the t test that belongs to it, after half a topic was added to each of the four cells of the
-    paired table (Agresti & Min 2005). Without that, few topics that differ could be taken for proof that none can.
+    A t interval and its t test, with half a topic added to each of the four cells of the paired table (Agresti & Min
+    2005). Otherwise few differing topics could pass as proof that none can differ.
     """
     from scipy.stats import t
 
@@ -307,7 +308,7 @@ def difference_test(found: Powered, level: float) -> tuple[np.ndarray, np.ndarra
 
 
 def difference_statistics(found: Powered) -> tuple[np.ndarray, np.ndarray]:
-    """Middles and standard errors, [columns] each, of the intervals and tests of `difference_test`."""
+    """Centres and standard errors, [columns] each, of the intervals and tests of `difference_test`."""
     total = found.n + _ADDED
     middle = found.estimate * found.n / total
     return middle, np.sqrt(found.n**2 * found.variance + 1 + _ADDED * middle**2) / total

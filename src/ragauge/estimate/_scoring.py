@@ -1,4 +1,4 @@
-"""Predicted probabilities against what happened, for any weights of topics: log loss, AUC, calibration."""
+"""Scores predicted probabilities against outcomes, for any topic weights: log loss, AUC, calibration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NEWTON_STEPS = 50
 
 
 def log_loss(probabilities: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """float64 [rows]: minus the natural log of the probability of each row's class, clipped to [1e-6, 1]."""
+    """Negative natural log of each row's class probability, clipped to [1e-6, 1], float64 [rows]."""
     return -np.log(np.clip(probabilities[np.arange(len(y)), y - 1], CLIP, 1))
 
 
@@ -62,13 +62,13 @@ class Auc:
 
 
 class CalibrationError:
-    """How far predicted probabilities are from what happens, without the part that noise adds.
+    """Calibration error: distance of predicted probabilities from outcomes, corrected for noise.
 
     In ten bins of equal width, Σ_b N_b / N · (observed_b - predicted_b)² is too high by the noise of the
     observed shares. Only the products of two different topics in its square are kept, which estimates the same of the
     population without bias (Ferro & Fricker 2012 and Kumar, Liang & Ma 2019, here over topics in place of rows). The
-    measure is the root, a typical distance in probability, with the sign of the number under the root. So it lies about
-    0, and not above it, where there is nothing but noise.
+    measure is the root, a typical distance in probability, with the sign of the number under the root. So it lies
+    around 0, not above it, under noise alone.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class CalibrationError:
 
 
 class CalibrationLine:
-    """Slope and intercept of calibration: logistic regressions of what happened on the logit of P (Cox 1958).
+    """Slope and intercept of calibration: logistic regressions of outcomes on the logit of P (Cox 1958).
 
     slope: 1 where probabilities are as far apart as they should be, under 1 where they are too far apart
     (overfitting). Every fold has an intercept of its own, since pairs of two folds compare two models; NaN
@@ -172,7 +172,7 @@ class _Logistic:
 
 
 def _newton(columns: np.ndarray, offset: np.ndarray, happened: np.ndarray, weight: np.ndarray) -> np.ndarray | None:
-    """The coefficients of greatest likelihood; None where they are not finite or not determined."""
+    """The maximum-likelihood coefficients; None if they are infinite or undetermined."""
     found = np.zeros(columns.shape[1])
     for _ in range(_NEWTON_STEPS):
         p = _expit(columns @ found + offset)
@@ -193,7 +193,7 @@ def _expit(x: np.ndarray) -> np.ndarray:
 
 
 def bins(probabilities: np.ndarray) -> np.ndarray:
-    """int64 [rows]: the bin of equal width, 0..9; a probability of 1 is in the last."""
+    """Index of the equal-width bin, 0..9, int64 [rows]; a probability of 1 is in the last."""
     return np.minimum((probabilities * ECE_BINS).astype(np.int64), ECE_BINS - 1)
 
 

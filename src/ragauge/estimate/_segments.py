@@ -1,4 +1,4 @@
-"""The segments of [0, 1] on which a threshold says the same of every score."""
+"""Segments of [0, 1] on which all thresholds classify every score alike."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Side = Literal["above", "below"]
 
 
 class Segments:
-    """Scores in rising order, and the segments of [0, 1] on which a threshold says the same of all of them.
+    """Scores in rising order, and the segments of [0, 1] on which all thresholds classify them alike.
 
     With distinct scores u_1 < .. < u_m segment j runs from u_j to u_(j+1), where u_0 stands for 0 and u_(m+1)
     for 1. score > t is constant on [u_j, u_(j+1)), score < t on (u_j, u_(j+1)]; 0 and 1 belong to the outer
@@ -31,7 +31,7 @@ class Segments:
         self.hi = np.append(distinct, 1.0)
 
     def excess(self, signed: np.ndarray) -> np.ndarray:
-        """[replicates, segments]: disagreements of each segment less those of segment 0's answer.
+        """Disagreements of each segment minus those of segment 0, [replicates, segments].
 
         `signed` [replicates, rows], rows in rising order: the weight of each row, negative where passing it
         removes a disagreement.
@@ -51,14 +51,14 @@ class Segments:
         return replicate[begin], segment[begin] + self.first, segment[end] + self.first
 
     def midpoints(self, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
-        """Middles of intervals, moved to the closed end where no number lies strictly inside."""
+        """Midpoints of intervals, or the closed end if no number lies strictly inside."""
         middle = lo + (hi - lo) / 2
         if self.side == "above":
             return np.where(middle >= hi, lo, middle)
         return np.where(middle <= lo, hi, middle)
 
     def widest(self, runs: tuple[np.ndarray, np.ndarray, np.ndarray]) -> np.ndarray:
-        """Index of each replicate's widest run; of equally wide ones the lowest."""
+        """Index of each replicate's widest run, the lowest of ties."""
         replicate, begin, end = runs
         width = self.hi[end] - self.lo[begin]
         ranked = np.lexsort((begin, -width, replicate))
@@ -107,7 +107,7 @@ class Segments:
 
 
 def _running_squares(steps: np.ndarray, topics: np.ndarray | None) -> np.ndarray:
-    """[rows]: after each row the sum over topics of the square of their steps so far."""
+    """Running sum over topics of their squared cumulative steps, [rows]."""
     steps = steps.astype(np.int64) if steps.dtype.kind == "i" else steps
     if topics is None:
         return np.cumsum(steps**2)

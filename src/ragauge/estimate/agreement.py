@@ -1,4 +1,4 @@
-"""A judge compared with human labels, and with itself."""
+"""Agreement of a judge with human labels, and with itself."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def judge_agreement(
     keys: Sequence[str] | None = None,
     level: float = LEVEL,
 ) -> Agreement:
-    """How far a judge's `label` agrees with the `label` that people gave, joined by keys.
+    """Agreement of a judge's `label` with the human `label`, joined by keys.
 
     `keys` are by default `qid` and those of retriever, n_tokens, dataset, chunker, llm that `human` has;
     `verdicts` must have them and one row for each row of `human`. Raises DataError for a human label that is
@@ -88,7 +88,7 @@ def judge_agreement(
 
 @dataclass(frozen=True)
 class Stability:
-    """How far a judge agrees with itself when it is asked again, with intervals over topics.
+    """Agreement of a judge with itself when asked again, with intervals over topics.
 
     agreement, kappa: share of equal labels and Cohen's kappa of the first verdict and of the same request
     once more: what they lack to 1 is noise. Where the candidates were also judged in another order, agreement_other and
@@ -108,7 +108,7 @@ class Stability:
 
 
 def judge_stability(labels: pd.DataFrame, level: float = LEVEL) -> Stability | None:
-    """How stable a judge's labels are; None where no answer has all of them.
+    """The stability of a judge's labels; None without an answer that has all of them.
 
     `labels` has a row per answer that was judged again: `qid`, `first`, `same` (the first request once more),
     and where candidates were moved `other`; classes 1..5 or missing. Answers that miss one of the labels are
@@ -166,9 +166,7 @@ def kappa_estimate(
 
 
 def _kappa_limits(cells: np.ndarray, n_topics: int, level: float) -> tuple[float, float, float]:
-    """Cohen's kappa of [topics, 25] counts (or those of clusters of `n_topics`), and the limits of its interval; NaN
-    where chance alone agrees always.
-    """
+    """Cohen's kappa of [topics, 25] counts (or of clusters of `n_topics`) with limits; NaN if chance agrees always."""
     shares = (cells.sum(axis=0) / max(cells.sum(), 1)).reshape(len(CLASSES), len(CLASSES))
     rows, columns = shares.sum(axis=1), shares.sum(axis=0)
     chance = float(rows @ columns)

@@ -1,4 +1,4 @@
-"""Which systems may be the best, and how much too high the top score is expected to stand.
+"""The confidence set of the best system, and the expected optimism of the top score.
 
 A system is tested against the best of the others, topic by topic (max-t). Its p is the probability, under random signs
 of the topics, that the largest normalised difference to any other system is as high as the one seen. Those with p of at
@@ -26,7 +26,7 @@ _SAME = 1e-12  # sum of squared differences, of values up to 1, below which two 
 
 @dataclass(frozen=True)
 class BestSystems:
-    """The systems that may be the best, by measure.
+    """The confidence sets of the best systems, by measure.
 
     `table` has a row per measure and system: [measure, the group, p_best, p_all_best, in_best_set], the
     first being those of `best_systems`, the last p_best >= alpha. `optimism` is that of `top_optimism` by
@@ -38,18 +38,18 @@ class BestSystems:
     group: str
 
     def marks(self, measure: str) -> dict[str, bool]:
-        """Whether a system is in the set, by system; {} for a measure without values."""
+        """Whether each system is in the set; {} for a measure without values."""
         rows = self.table[self.table["measure"] == measure]
         return dict(zip(rows[self.group], rows["in_best_set"].astype(bool), strict=True))
 
     def optimism_at_top(self, measures: Sequence[str]) -> dict[str, float]:
-        """`top_optimism` by measure, of those of these measures where two systems or more were ranked."""
+        """`top_optimism` by measure, for measures with two or more ranked systems."""
         several = self.table["measure"].value_counts() > 1
         known = {m: value for m, value in self.optimism.items() if value == value and several[m]}
         return {measure: known[measure] for measure in measures if measure in known}
 
     def metrics(self) -> dict[str, float]:
-        """`best_set_size_<measure>`, and `top_optimism_<measure>` where there are two systems and topics."""
+        """`best_set_size_<measure>`, and `top_optimism_<measure>` for two or more systems and topics."""
         sizes = self.table.groupby("measure", sort=False)["in_best_set"].sum()
         values = {f"best_set_size_{measure}": int(size) for measure, size in sizes.items()}
         known = self.optimism_at_top(list(self.optimism))
@@ -99,7 +99,7 @@ def best_sets(
 
 
 def topic_weights_of(frame: pd.DataFrame, qids: pd.Index) -> pd.Series:
-    """The weight of every topic by qid: that of its judged rows (`weights_of`), 1 where none was judged."""
+    """The weight of every topic by qid, from its judged rows (`weights_of`); 1 without any."""
     rows = asked(frame)
     by_topic = pd.Series(weights_of(rows), index=rows["qid"].to_numpy()).groupby(level=0).mean()
     return by_topic.reindex(qids).fillna(1.0)
@@ -112,7 +112,7 @@ def best_systems(
     seed: int = 0,
     clusters: np.ndarray | None = None,
 ) -> pd.DataFrame:
-    """Per system [p_best, p_all_best]: whether it may be the best, and whether it may be one of all the best.
+    """Per system, p of being the best, and of being among all the best: [p_best, p_all_best].
 
     `values` is [topics x systems], NaN where a system lacks a topic (two systems are compared on the topics that both
     have). The best has the highest mean, or the `lowest`. `weights` are of the topics.
@@ -147,7 +147,7 @@ def top_optimism(
     seed: int = 0,
     clusters: np.ndarray | None = None,
 ) -> float:
-    """How much the score of the best of these systems is expected to be better than its true one; >= 0.
+    """Expected excess of the best system's score over its true value, >= 0.
 
     The best in a random half of the topics is scored on the other half. Its mean in the half that chose it less that in
     the other, averaged over 1,999 halvings, is without bias for half as many topics. It is divided by the root of 2,
@@ -188,7 +188,7 @@ def _weighted(values: pd.DataFrame, weights: np.ndarray | None) -> np.ndarray:
 
 
 def _statistics(x: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """[systems, systems] by how much j is ahead of i, normalised, and the scale 1 / root of sum of squares.
+    """Normalised lead of j over i, [systems, systems], and the scale 1 / root of the sum of squares.
 
     Where two systems do not differ, the scale and the statistic are 0.
     """
@@ -204,7 +204,7 @@ def _statistics(x: np.ndarray, clusters: np.ndarray | None) -> tuple[np.ndarray,
 
 
 def _drawn(x: np.ndarray, clusters: np.ndarray | None, seed: int) -> Callable[[int], np.ndarray]:
-    """A function of i: [flips, systems], the flipped sums of i's values less those of each system."""
+    """A function of i: flipped sums of i's values minus those of each system, [flips, systems]."""
     if not np.isnan(x).any():
         # Less the topic's mean, which no difference has, so that sums of equal systems are equal.
         sums = all_flipped(by_cluster(x - x.mean(axis=1, keepdims=True), clusters), seed)
@@ -214,7 +214,7 @@ def _drawn(x: np.ndarray, clusters: np.ndarray | None, seed: int) -> Callable[[i
 
 
 def _model_confidence_p(ahead: np.ndarray, scale: np.ndarray, drawn: Callable[[int], np.ndarray]) -> np.ndarray:
-    """float64 [systems]: the p of the model confidence set.
+    """p of the model confidence set, float64 [systems].
 
     Systems leave one by one, first the one furthest behind any other that is left. The p of a step is that of the
     largest difference among those that are left, and a system's p the highest up to its step.

@@ -1,4 +1,4 @@
-"""The leaderboard: groups with their scores, shares and intervals, and who may be the best."""
+"""The leaderboard: groups with scores, shares, intervals, and membership in the best set."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ def share_estimates(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Esti
 
 
 def rejection(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Estimate]:
-    """`rejection_share`: share of class 1, the right one there, among the judged answers to unanswerable topics, with
-    its interval over topics. {} where no topic is unanswerable.
+    """`rejection_share` with its interval over topics: share of class 1 among judged answers to unanswerable topics.
+
+    Class 1 is the right one there. {} without unanswerable topics.
     """
     if "unanswerable" not in frame or not frame["unanswerable"].eq(True).any():
         return {}
@@ -69,7 +70,7 @@ def leaderboard(
     best: BestSystems | None = None,
     answers: Sequence[AnswerMeasureInfo] = (),
 ) -> pd.DataFrame:
-    """A row per group, the best IR score first: scores and shares with intervals, and who may be the best.
+    """A row per group, the best IR score first: scores and shares with intervals, and membership in best sets.
 
     Where no topic has an IR score, the largest share of right answers comes first, and without verdicts the best value
     of the first answer measure. The IR score is of the topics that have one, shares are of the rows `with_classes`.
@@ -119,7 +120,7 @@ def leaderboard(
 
 
 def _ranked_by(rows: pd.DataFrame, answers: Sequence[AnswerMeasureInfo]) -> tuple[str, bool]:
-    """The column that systems are ranked by, and whether its lowest value is the best."""
+    """The column of the ranking, and whether its lowest value is the best."""
     for column in ("ir_score", "correct_share"):
         if rows[column].notna().any():
             return column, False
@@ -130,7 +131,7 @@ def _ranked_by(rows: pd.DataFrame, answers: Sequence[AnswerMeasureInfo]) -> tupl
 def measured_mean(
     frame: pd.DataFrame, info: AnswerMeasureInfo, n_boot: int, seed: int, level: float = LEVEL
 ) -> Estimate:
-    """`mean_of` the frame's column of the measure; `sampled_mean` where topics were left out."""
+    """`mean_of` the measure's column; `sampled_mean` if topics were left out."""
     found = sampled_mean(frame, info, level)
     of = (info, n_boot, seed, level, clusters_of(frame))
     return mean_of(frame[info.name], frame["qid"], *of) if found is None else found
@@ -145,7 +146,7 @@ def mean_of(
     level: float = LEVEL,
     clusters: pd.Series | None = None,
 ) -> Estimate:
-    """The mean of an answer measure over the topics that have a value, with its interval.
+    """The mean of an answer measure over topics with a value, with its interval.
 
     Values in [0, 1], and signed ones as shares of their range, have that of `bounded_mean`, scores of any
     size a bootstrap over topics.
@@ -162,5 +163,5 @@ def mean_of(
 
 
 def _marks(names: pd.Series, marks: dict[str, bool]) -> pd.Series:
-    """Nullable bool per row of the board: whether its group may be the best; missing where unknown."""
+    """Whether each row's group may be the best, as nullable bool; missing if unknown."""
     return pd.Series([marks.get(name, pd.NA) for name in names], index=names.index, dtype="boolean")

@@ -1,4 +1,4 @@
-"""Clusters of topics: which topics share documents, and how much less than independent ones they tell.
+"""Clusters of topics with shared documents, and their effect on precision.
 
 Several questions about one document, user or template are no independent observations (docs/method.md). Estimates from
 a frame with a column `topic_cluster` take whole clusters as the unit that varies.
@@ -30,7 +30,7 @@ _NOTICEABLE = 1.1  # times as wide: less is no line on the terminal, where nobod
 
 @dataclass(frozen=True)
 class Clustering:
-    """How values in [0, 1], one a topic, hang together within clusters.
+    """The correlation within clusters of values in [0, 1], one per topic.
 
     of: the name of the values. icc: the intraclass correlation (analysis of variance, Donner & Koval 1980), NaN where
     it is not defined.
@@ -46,7 +46,7 @@ class Clustering:
 
 
 def clustering(values: np.ndarray, clusters: np.ndarray | pd.Series, of: str = "values") -> Clustering:
-    """How `values` [topics] hang together within `clusters` [topics]; there is at least one topic."""
+    """The `Clustering` of `values` [topics] in `clusters` [topics], of at least one topic."""
     codes, n = topic_codes(clusters)
     sizes = np.bincount(codes).astype(float)
     means = by_cluster(values, codes) / sizes
@@ -63,7 +63,7 @@ def clustering(values: np.ndarray, clusters: np.ndarray | pd.Series, of: str = "
 
 
 def connected(evidence: pd.DataFrame, qids: Sequence[str]) -> pd.Series:
-    """The cluster of every topic, a text by qid: topics with a document of their evidence in common, and theirs.
+    """The cluster of every topic, as text by qid: topics linked by shared evidence documents.
 
     `evidence` has qid and docno (missing where it is in no document). A cluster is named by one of its documents, a
     topic that shares none by its qid.
@@ -84,7 +84,7 @@ def connected(evidence: pd.DataFrame, qids: Sequence[str]) -> pd.Series:
 
 
 def clusterings(rows: pd.DataFrame) -> list[Clustering]:
-    """How right answers hang together, or IR scores without verdicts, of one system; [] where topics share nothing.
+    """`Clustering` of right answers, or of IR scores without verdicts, of one system; [] without clusters.
 
     The clusters are those of the frame, else those of shared documents.
     """
@@ -101,8 +101,7 @@ def clusterings(rows: pd.DataFrame) -> list[Clustering]:
 
 
 def clustered_text(found: Sequence[Clustering], chosen: bool) -> str:
-    """The effect of clusters on intervals, from `clusterings` of one system or more; `chosen`: intervals are over
-    them."""
+    """Text on the effect of clusters on intervals, from `clusterings`; `chosen`: intervals are over them."""
     one, ratios = found[0], [each.width_ratio for each in found]
     iccs = [each.icc for each in found if each.icc == each.icc]
     of = f"{one.n_clusters} clusters of {one.n_topics} topics (the largest has {one.largest})"
@@ -119,7 +118,7 @@ def clustered_text(found: Sequence[Clustering], chosen: bool) -> str:
 
 
 def clustered_line(found: Sequence[Clustering], chosen: bool) -> str:
-    """`clustered_text` in a line of 80 columns; "" where clusters that nobody chose widen no interval by a tenth."""
+    """`clustered_text` in a line of 80 columns; "" if default clusters widen no interval by a tenth."""
     ratios = [each.width_ratio for each in found]
     one, times = found[0], _range(ratios)
     if chosen:
@@ -137,7 +136,7 @@ def _range(values: Sequence[float]) -> str:
 
 
 def same_clusters(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Outcomes of several jobs where a topic that is in a cluster in one job is in it in all of them."""
+    """Outcomes of several jobs with each topic's cluster, known from any job, in all of them."""
     for column in (CLUSTER, SHARED):
         if column in outcomes and outcomes[column].isna().any():
             known = outcomes[column].groupby(outcomes["qid"]).transform("first")

@@ -1,4 +1,4 @@
-"""Labels that people gave: read from a file, laid beside the judge's, and extended to all topics."""
+"""Human labels: compared with the judge's, and extended to all topics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNSEEN = 0.5  # labels that differ from the verdict, added to the variance: few
 
 
 def human_agreement(outcomes: pd.DataFrame, keys: Sequence[str] = ("qid",)) -> Agreement:
-    """How far `label` agrees with `human_label` where an answer has both; `keys` tell the rows apart.
+    """Agreement of `label` with `human_label` over answers with both; `keys` identify rows.
 
     An answer that was left out of a sample to judge has no verdict to compare.
     """
@@ -43,7 +43,7 @@ def human_agreement(outcomes: pd.DataFrame, keys: Sequence[str] = ("qid",)) -> A
 
 
 def human_shares(outcomes: pd.DataFrame) -> pd.DataFrame | None:
-    """Class shares of all topics as people would judge them (see `ppi_shares`), from the labels of a few.
+    """Class shares of all topics by human judgement (see `ppi_shares`), from a labelled sample.
 
     The judge's verdict on every topic is the prediction (of a topic without one: the shares of the others).
     Labelled topics stand for the others by the strata of `strata_of_labels`, or by the probabilities that they were
@@ -74,7 +74,7 @@ def has_probabilities(outcomes: pd.DataFrame) -> bool:
 
 
 def strata_of_labels(labelled: np.ndarray, verdict: np.ndarray, scores: np.ndarray, seed: int = 0) -> np.ndarray:
-    """int [topics]: the strata by which labelled topics stand for all; one where they pass for a random draw.
+    """The strata of a labelled sample, int [topics]; a single one if it passes as a random draw.
 
     `labelled` bool, `verdict` what the judge said (any small whole numbers >= 0), `scores` the IR score. The
     labelled topics are tested against the others in both, each at 0.1 % (`_p_random`, scores by fifths).
@@ -112,7 +112,7 @@ def _said(verdict: int) -> str:
 
 
 def _p_random(labelled: np.ndarray, category: np.ndarray, stratum: np.ndarray, seed: int) -> float:
-    """p of the labelled rows being a random draw of each stratum, by the categories among them.
+    """p of the hypothesis that labelled rows are a random draw within strata, by their categories.
 
     A permutation test of the sum over strata and categories of (labelled - expected)^2 / expected: the table
     of a random draw is multivariate hypergeometric, and 9,999 of them are drawn.
@@ -134,7 +134,7 @@ def _p_random(labelled: np.ndarray, category: np.ndarray, stratum: np.ndarray, s
 
 
 def human_pairs(frame: pd.DataFrame, group: str = "system", level: float = LEVEL) -> pd.DataFrame | None:
-    """Every pair of groups compared as people would judge them, from the answers that both have a label for.
+    """Every pair of groups compared by human judgement, from topics with labels for both.
 
     `frame` is that of `compare_pairs` with `human_label`; of a topic the answers of both groups of a pair are
     labelled. Returns [a, b, measure, judge_difference, difference, lo, hi, p, p_holm, n], `measure` being `correct` and
@@ -223,8 +223,9 @@ def _difference_of(sides: Sequence[Powered], n: int, clusters: np.ndarray | None
 
 
 def _refuse_labels_of_topics(frame: pd.DataFrame, group: str) -> None:
-    """DataError where groups with other answers have labels that name the same answers (`human_label_of`). Such labels
-    are those of topics, from a file that does not name the answer that was labelled.
+    """DataError if groups with different answers share labels (`human_label_of`).
+
+    Such labels come from a file that names topics but not the labelled answers.
     """
     if not {"answer", LABEL_OF} <= set(frame):
         return
@@ -240,7 +241,7 @@ def _refuse_labels_of_topics(frame: pd.DataFrame, group: str) -> None:
 
 @dataclass(frozen=True)
 class PoweredShare:
-    """The share of yes of all topics by people's labels, and the estimate from the labels alone.
+    """The share of yes over all topics by human labels, and the estimate from labels alone.
 
     effective_n: how many labels alone give that standard error. lam: the weight of the predictions, 0 where
     they are of no use. n_labels of n_topics have a label.
@@ -257,7 +258,7 @@ class PoweredShare:
 def powered_share(
     labels: np.ndarray, predicted: np.ndarray, level: float = LEVEL, clusters: np.ndarray | None = None
 ) -> PoweredShare:
-    """The share of topics that people would say yes to a question, with intervals at `level`.
+    """The share of topics with a human yes to a question, with intervals at `level`.
 
     PPI++ as ARES does it (Saad-Falcon et al. 2023, arXiv:2311.09476, section 3.3), but with labels of this system's
     answers. Labels of another system's would assume that the judge errs alike on both.

@@ -1,4 +1,4 @@
-"""Intervals over topics: the topic, not the row, is the unit.
+"""Intervals over topics: the unit is the topic, not the row.
 
 Shares and means of scores in [0, 1] have Wilson's interval at an effective number of topics (`bounded_mean`). A
 bootstrap of them covers too little near 0 and 1 and has no width where all values are equal. Paired differences have
@@ -53,7 +53,7 @@ def wilson_interval(share: float, n: float, level: float = LEVEL) -> tuple[float
     reach = math.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n**2))) / (1 + z2 / n)
 
     def outer(hits: float) -> float:
-        """How far from its end of [0, 1] the limit may lie with so few hits."""
+        """The distance of the limit from its end of [0, 1] with few hits."""
         return float(gammaincinv(hits, 1 - level)) / n if hits > 0 else 0.0
 
     lo, hi = middle - reach, middle + reach
@@ -71,7 +71,7 @@ def effective_topics(
     n_topics: int | None = None,
     level: float | None = None,
 ) -> float:
-    """How many topics with one yes-or-no value each tell as much of the mean as these topics do.
+    """The effective number of topics: single yes-or-no values that determine the mean as precisely.
 
     `sums` and `rows`, float [topics], are the sum of a topic's values in [0, 1] and how many there are. The result is
     p(1 - p) over the variance of the ratio mean p = sums / rows, linearised over topics. It is the number of topics for
@@ -122,24 +122,22 @@ def _normal(level: float) -> float:
 
 
 def without_own_part(residuals: np.ndarray, rows: np.ndarray, n_topics: int | None) -> np.ndarray:
-    """Residuals of clusters from the mean that each of them has a part in, as if it had none (CR3: Bell & McCaffrey
-    2002); those of topics as they are.
-    """
+    """Cluster residuals without each cluster's part in the mean (CR3: Bell & McCaffrey 2002); topics' unchanged."""
     if not are_clusters(rows, n_topics):
         return residuals
     return np.asarray(residuals / (1 - rows / rows.sum()) * math.sqrt(1 - 1 / len(rows)))
 
 
 def _unseen_size(rows: np.ndarray, n_topics: int | None) -> float:
-    """The rows of a topic that is added: the mean; of clusters that over the root of their mean number of topics.
+    """The rows of an added topic: the mean; for clusters divided by the root of their mean number of topics.
 
-    Topics of a cluster are not as alike as rows of one topic; the root was chosen by simulation (docs/method.md).
+    Topics of a cluster differ more than rows of one topic; the root was chosen by simulation (docs/method.md).
     """
     return float(rows.mean()) / math.sqrt(max((n_topics or 0) / len(rows), 1.0))
 
 
 def cluster_variance(added: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
-    """float64 [columns]: the variance of sums over [topics, columns] of what each topic adds, by clusters of topics."""
+    """Variance of sums of the topics' contributions [topics, columns], by clusters, float64 [columns]."""
     rows = by_cluster(np.ones((len(added), 1)), clusters)
     return np.asarray((without_own_part(by_cluster(added, clusters), rows, len(added)) ** 2).sum(axis=0))
 
@@ -147,7 +145,7 @@ def cluster_variance(added: np.ndarray, clusters: np.ndarray | None) -> np.ndarr
 def units_among(
     n_rows: int, topics: np.ndarray | pd.Series | None, clusters: np.ndarray | pd.Series | None
 ) -> tuple[np.ndarray, int, int]:
-    """int64 [rows] numbering the clusters, or the topics without any; how many there are, and how many topics."""
+    """Number of each row's cluster (or topic, without clusters), int64 [rows], of these, and of topics."""
     codes, n_topics = (np.arange(n_rows), n_rows) if topics is None else topic_codes(topics)
     return (codes, n_topics, n_topics) if clusters is None else (*topic_codes(clusters), n_topics)
 
@@ -240,7 +238,7 @@ def paired_means(
 def _paired(
     sums: np.ndarray, rows: np.ndarray, n_topics: int, added: float, critical: float, reach: float, level: float
 ) -> Estimate:
-    """The ratio mean of sums over rows [topics or clusters], with Wald's interval after topics were added.
+    """The ratio mean of sums over rows [topics or clusters], with Wald's interval after adding topics.
 
     A quarter of the `added` topics differs by -reach, a quarter by reach; the others differ by nothing.
     """
@@ -274,7 +272,7 @@ def topic_weights(n_topics: int, n_boot: int, seed: int, width: int = 1) -> Iter
 
 
 def percentile_interval(replicates: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
-    """The central `level` of the replicates; those that are NaN (undefined in a resample) are left out."""
+    """The central `level` of the replicates, without NaN ones (undefined in a resample)."""
     known = replicates[~np.isnan(replicates)]
     if not len(known):
         return float("nan"), float("nan")
@@ -283,7 +281,7 @@ def percentile_interval(replicates: np.ndarray, level: float = LEVEL) -> tuple[f
 
 
 def mean_replicates(sums: np.ndarray, rows: np.ndarray, n_boot: int = 1000, seed: int = 0) -> np.ndarray:
-    """float64 [n_boot, columns]: means over all rows in resamples of topics; NaN where none was drawn.
+    """Means over all rows in resamples of topics, float64 [n_boot, columns]; NaN if none was drawn.
 
     A resample needs the sum and the number of rows of each topic only: `sums` and `rows` are [topics, columns].
     """
@@ -324,7 +322,7 @@ def bootstrap_mean(
 
 
 def expanded(level: float, rows: np.ndarray, n_topics: int | None) -> float:
-    """The level of percentiles over resampled clusters (`rows` of each) that covers `level` though they are few.
+    """The percentile level over few resampled clusters (`rows` of each) that covers `level`.
 
     Hesterberg's (2015) expanded percentile interval: normal quantiles as far out as Student's (`student_of`) times
     the root of n / (n - 1), by which resamples spread too little. The level itself for independent topics.
@@ -337,6 +335,6 @@ def expanded(level: float, rows: np.ndarray, n_topics: int | None) -> float:
 
 
 def level_of_resamples(frame: pd.DataFrame, level: float) -> float:
-    """`expanded` for statistics of a frame of outcomes whose `units_of` are drawn as wholes."""
+    """`expanded` for a frame of outcomes whose `units_of` are resampled."""
     topics = frame["qid"].groupby(units_of(frame).to_numpy()).nunique().to_numpy(dtype=float)
     return expanded(level, topics, int(topics.sum())) if len(topics) > 1 else level

@@ -1,4 +1,4 @@
-"""The frame that every estimate reads: one outcome a row, its check, and its class shares.
+"""The frame of outcomes that every estimate reads, one per row: its check and class shares.
 
 Columns: `qid`, `ir_score` in [0, 1] (missing where a topic has no evidence), and `label` (judge class 1..5 or missing).
 Pooled outcomes add the columns that distinguish rows of a topic (`retriever`, `n_tokens`, `dataset`, `chunker`, `llm`).
@@ -74,7 +74,7 @@ def check_outcomes(
 
 
 def with_classes(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows that count in class shares: of answerable topics, and such that have something to judge by."""
+    """The rows of class shares: answerable topics with a reference to judge by."""
     kept = pd.Series(True, index=frame.index)
     if "unanswerable" in frame:
         kept &= ~frame["unanswerable"].eq(True)
@@ -84,13 +84,13 @@ def with_classes(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def scored(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows that have an IR score."""
+    """The rows with an IR score."""
     kept = frame["ir_score"].notna()
     return frame if kept.all() else frame[kept]
 
 
 def asked(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows that a judge was asked about: all, but for topics that a sample left out.
+    """The rows submitted to a judge: all except topics outside the sample.
 
     Where rows stand for different numbers of rows, these have a column `weight` (see `weights_of`): the number of rows
     of the row's stratum in its job, over the number of them that were judged, divided by the mean of these ratios. The
@@ -109,66 +109,62 @@ def asked(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def numbered(frame: pd.DataFrame, columns: Sequence[str]) -> np.ndarray | None:
-    """int64 [rows], from 0: rows of one number are equal in those of the columns that there are; None without any."""
+    """Group number of each row by the existing ones of the columns, int64 [rows] from 0; None without any."""
     by = [column for column in columns if column in frame]
     return frame.groupby(by, dropna=False, observed=True, sort=False).ngroup().to_numpy() if by else None
 
 
 def missing_share(frame: pd.DataFrame, column: str) -> float:
-    """The share of rows without a value, among those with one and those that were answered (see `llm.sample`)."""
+    """The share of rows without a value among those with a value or an answer (see `llm.sample`)."""
     values = frame[column]
     left_out = frame["answer_status"].eq(NOT_SAMPLED) & values.isna() if "answer_status" in frame else False
     return float(values.isna()[~pd.Series(left_out, index=frame.index)].mean())
 
 
 def of_these_topics(frame: pd.DataFrame) -> bool:
-    """Whether shares and differences of a sample are about the topics of the frame, and not their population."""
+    """Whether estimates from a sample target the frame's topics and not their population."""
     return TARGET in frame and bool(frame[TARGET].eq(TOPICS).all())
 
 
 def fit_rows(frame: pd.DataFrame, numbers: Sequence[str] = ("ir_score",)) -> pd.DataFrame:
-    """The rows that thresholds, zones and predictors are fitted on: asked about, with all of these numbers."""
+    """The rows for fitting thresholds, zones and predictors: asked about, with all of these numbers."""
     classed = with_classes(frame)
     known = classed[[name for name in numbers if name in classed]].notna().all(axis=1)
     return asked(classed if known.all() else classed[known])
 
 
 def weights_of(frame: pd.DataFrame) -> np.ndarray:
-    """float64 [rows]: how many rows of the population each row stands for, relative to the others; 1 without
-    a column `weight`.
-    """
+    """Sampling weight of each row relative to the others, float64 [rows]; 1 without a column `weight`."""
     return frame["weight"].to_numpy(dtype=float) if "weight" in frame else np.ones(len(frame))
 
 
 def compared_by_class(frame: pd.DataFrame, group: str) -> set[Hashable]:
-    """The groups whose right answers and hallucinations can be compared: at least half of their answers to judge have a
-    verdict.
-    """
+    """The groups comparable by right answers and hallucinations: with verdicts on at least half of their answers."""
     rows = asked(with_classes(frame))
     known = rows["label"].notna().groupby(rows[group]).mean()
     return set(known.index[known >= LEAST_JUDGED])
 
 
 def labels_of(frame: pd.DataFrame) -> np.ndarray:
-    """int64 [rows]: the judge class of every row, 0 where the verdict is missing."""
+    """Judge class of every row, int64 [rows]; 0 for a missing verdict."""
     return frame["label"].astype("Int64").fillna(0).to_numpy(dtype=np.int64)
 
 
 def right_of(frame: pd.DataFrame) -> np.ndarray:
-    """bool [rows]: whether the answer is right: class 5, of an unanswerable topic class 1 alone."""
+    """Whether each answer is right, bool [rows]: class 5, or class 1 for an unanswerable topic."""
     labels = labels_of(frame)
     unanswerable = frame["unanswerable"].eq(True).to_numpy(dtype=bool) if "unanswerable" in frame else False
     return np.asarray(labels == np.where(unanswerable, LACK, RIGHT))
 
 
 def topic_codes(qids: pd.Series | np.ndarray) -> tuple[np.ndarray, int]:
-    """int64 [rows] numbering the topics in sorted order of qid from 0, and how many topics there are."""
+    """Topic number of each row by sorted qid, int64 [rows] from 0, and the number of topics."""
     codes, names = pd.factorize(np.asarray(qids), sort=True)
     return codes.astype(np.int64), len(names)
 
 
 def topic_folds(codes: np.ndarray, n_topics: int, folds: int, seed: int) -> np.ndarray:
-    """int64 [rows]: the fold of every row for cross-validation, that of its topic (`topic_codes`), drawn by the seed.
+    """Cross-validation fold of every row, drawn by topic (`topic_codes`) with the seed, int64 [rows].
 
     There are as many folds as topics where these are fewer than `folds`.
     """
@@ -177,22 +173,22 @@ def topic_folds(codes: np.ndarray, n_topics: int, folds: int, seed: int) -> np.n
 
 
 def clusters_of(frame: pd.DataFrame) -> pd.Series | None:
-    """The cluster of every row; None where the topics are independent."""
+    """The cluster of every row; None for independent topics."""
     return frame.get(CLUSTER)
 
 
 def cluster_columns(frame: pd.DataFrame) -> list[str]:
-    """The column of clusters, where the frame has one: for a choice of columns that goes on to an estimate."""
+    """The frame's column of clusters, if any, to be kept for an estimate."""
     return [CLUSTER] if CLUSTER in frame else []
 
 
 def units_of(frame: pd.DataFrame) -> pd.Series:
-    """The unit that is resampled, flipped and put into one fold as a whole, by row: the cluster, else the topic."""
+    """The unit of resampling, sign flips and folds by row: the cluster, else the topic."""
     return frame[CLUSTER] if CLUSTER in frame else frame["qid"]
 
 
 def clusters_by_topic(frame: pd.DataFrame, qids: pd.Index | np.ndarray) -> np.ndarray | None:
-    """int64 [topics]: the cluster, numbered from 0, of these qids; None where the topics are independent."""
+    """Cluster number of these qids, int64 [topics] from 0; None for independent topics."""
     if CLUSTER not in frame:
         return None
     of = frame.drop_duplicates("qid").set_index("qid")[CLUSTER]
@@ -200,7 +196,7 @@ def clusters_by_topic(frame: pd.DataFrame, qids: pd.Index | np.ndarray) -> np.nd
 
 
 def by_cluster(values: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
-    """float64 [clusters, columns]: sums of [topics, columns] over the topics of each cluster; the values for None."""
+    """Sums of values [topics, columns] by cluster, float64 [clusters, columns]; the values themselves for None."""
     if clusters is None:
         return values
     there, codes = np.unique(clusters, return_inverse=True)
@@ -210,14 +206,12 @@ def by_cluster(values: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
 
 
 def class_indicators(labels: np.ndarray) -> np.ndarray:
-    """float64 [rows, 5]: 1 in the column of a row's judge class; all 0 where the verdict is missing."""
+    """One-hot judge classes, float64 [rows, 5]; all 0 for a missing verdict."""
     return (labels[:, None] == CLASSES[None, :]).astype(float)
 
 
 def share_columns(labels: np.ndarray) -> dict[str, np.ndarray]:
-    """Which rows count in each share of `class_shares`: bool [rows] by name. `labels` are those of
-    `labels_of`.
-    """
+    """The rows that count in each share of `class_shares`, bool [rows] by name; `labels` as in `labels_of`."""
     return {
         **{f"judge_share_{c}": labels == c for c in JUDGE_CLASSES},
         "judge_share_missing": labels == 0,
@@ -227,10 +221,11 @@ def share_columns(labels: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def class_shares(frame: pd.DataFrame) -> dict[str, float]:
-    """Shares of all rows, in [0, 1]: `judge_share_1`..`_5`, `judge_share_missing`, `hallucination_share`
-    (classes 2 and 4) and `correct_share` (class 5).
+    """Shares of all rows in [0, 1]: `judge_share_1`..`_5`, `_missing`, `hallucination_share` and `correct_share`.
 
-    A missing verdict stays in the denominator. NaN throughout where the frame has no rows.
+    Hallucinations are classes 2 and 4, correct answers class 5.
+
+    A missing verdict stays in the denominator. NaN throughout without rows.
     """
     check_outcomes(frame, ())
     n = len(frame)

@@ -1,4 +1,4 @@
-"""Retrievers compared topic by topic: differences, intervals and tests of every pair."""
+"""Paired comparison of systems over topics: differences, intervals and tests of every pair."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def compare_pairs(
     answers: Sequence[AnswerMeasureInfo] = (),
     family: str = "measure",
 ) -> pd.DataFrame:
-    """Every pair of groups compared on the topics that both have: IR score, right answers, hallucinations.
+    """Every pair of groups compared on common topics: IR score, right answers, hallucinations.
 
     `frame` has one row per topic and group. Returns [a, b, measure, difference, lo, hi, p, p_holm, n]: the difference
     of a less b with its interval over topics, p of a test, and p_holm as in `corrected`. For `ir_score` it is the
@@ -118,14 +118,14 @@ def compare_pairs(
 
 
 def _differences(table: pd.DataFrame) -> np.ndarray:
-    """float64 [topics, pairs]: the differences of every pair of columns."""
+    """Differences of every pair of columns, float64 [topics, pairs]."""
     couples = list(combinations(range(table.shape[1]), 2))
     x = table.to_numpy(dtype=float)
     return x[:, [a for a, _ in couples]] - x[:, [b for _, b in couples]]
 
 
 def _summed(differences: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
-    """[clusters, pairs]: sums of differences [topics, pairs]; NaN for a cluster without any."""
+    """Sums of differences [topics, pairs] by cluster, [clusters, pairs]; NaN for a cluster without any."""
     if clusters is None:
         return differences
     known = ~np.isnan(differences)
@@ -134,7 +134,7 @@ def _summed(differences: np.ndarray, clusters: np.ndarray | None) -> np.ndarray:
 
 
 def paired_shares(differences: np.ndarray, level: float = LEVEL, clusters: np.ndarray | None = None) -> list[Estimate]:
-    """`paired_share_interval` of every column of [topics, pairs], NaN where a pair lacks the topic."""
+    """`paired_share_interval` of every column of [topics, pairs], NaN for topics that a pair lacks."""
     found = []
     for d in differences.T:
         known = ~np.isnan(d)
@@ -156,7 +156,7 @@ def _tested_by_signs(differences: Mapping[str, np.ndarray], seed: int) -> dict[s
 
 
 def reach_of(table: pd.DataFrame, measure: str, answers: Sequence[AnswerMeasureInfo] = ()) -> float:
-    """How far apart two values of a topic can be: 1 for shares and scores, else as far as any that were seen."""
+    """The largest possible difference of two values of a topic: 1 for shares and scores, else the observed range."""
     if any(info.name == measure and info.unit != "share" for info in answers):
         return float(np.nanmax(table.to_numpy(dtype=float)) - np.nanmin(table.to_numpy(dtype=float)))
     return 1.0
@@ -177,8 +177,9 @@ class _Sampled:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, group: str, classes: Sequence[str] = OF_CLASSES) -> _Sampled | None:
-        """None where every topic was judged. A topic without a prediction has its own verdict for one in a
-        group that judged all topics, else 0.
+        """The tables, or None if every topic was judged.
+
+        A missing prediction is the topic's own verdict in a group that judged all topics, else 0.
         """
         if "judged" not in frame or frame["judged"].astype(bool).all():
             return None
@@ -202,7 +203,7 @@ class _Sampled:
     def compared(
         self, a: Hashable, b: Hashable, measure: str, values: pd.DataFrame, level: float
     ) -> tuple[Estimate, float] | None:
-        """The difference of a less b over the topics of both, and its p; None where all were judged."""
+        """The difference a minus b over common topics, and its p; None if all were judged."""
         return self.averaged([(a, b)], measure, values, level)
 
     def averaged(
@@ -212,14 +213,14 @@ class _Sampled:
         values: pd.DataFrame,
         level: float,
     ) -> tuple[Estimate, float] | None:
-        """The mean over couples (a, b) of the differences of a less b, over the topics of all of them."""
+        """The mean over couples (a, b) of the differences a minus b, on the topics common to all."""
         found = self.differences(couples, measure, values)
         return None if found is None else powered_difference(*found, level, self.fixed)
 
     def differences(
         self, couples: Sequence[tuple[Hashable, Hashable]], measure: str, values: pd.DataFrame
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None] | None:
-        """The arguments of `powered_difference` for these couples, a row per topic; None where all were judged."""
+        """The arguments of `powered_difference` for these couples, a row per topic; None if all were judged."""
         groups = list(dict.fromkeys(group for couple in couples for group in couple))
         first, second = ([couple[i] for couple in couples] for i in (0, 1))
 
@@ -249,7 +250,7 @@ def powered_difference(
     level: float = LEVEL,
     fixed: bool = False,
 ) -> tuple[Estimate, float]:
-    """The mean over all topics of paired differences in [-1, 1], some of them known, and p of it being 0.
+    """The mean over all topics of partly known paired differences in [-1, 1], and p of it being 0.
 
     `differences` [topics] are known where `judged`, `predicted` [topics] everywhere; `stratum` are the strata that the
     judged topics were drawn by, `clusters` those that topics are in, `fixed` as in `powered_means`. The
@@ -268,7 +269,7 @@ def powered_difference(
 
 
 def holm(p: np.ndarray) -> np.ndarray:
-    """Holm's step-down correction of the p that are known; NaN stays.
+    """Holm's step-down correction of known p; NaN stays.
 
     The smallest of m p-values counts m times, the next m - 1 times, and none less than one before it.
     """
@@ -280,7 +281,7 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 
 def corrected(rows: pd.DataFrame, family: str = "measure") -> pd.DataFrame:
-    """The rows [measure, p, ...] with p_holm, after Holm's correction over the rows of a measure, or over all.
+    """The rows [measure, p, ...] with p_holm: Holm's correction over the rows of a measure, or over all.
 
     family: "measure" bounds how often a measure has a difference where there is none; "all" how often any has.
     """
@@ -296,8 +297,9 @@ def topic_tables(
     answers: Sequence[AnswerMeasureInfo] = (),
     classes: Sequence[str] = OF_CLASSES,
 ) -> dict[str, pd.DataFrame]:
-    """Tables [qid x group] of the measures that any row has a value of. These are `ir_score`; where any row has a label
-    those of `classes` (0, 1), by default `correct` and `hallucination`; and answer measures.
+    """Tables [qid x group] of all measures with a value: `ir_score`, answer measures and, with labels, `classes`.
+
+    Values of `classes` are 0 or 1; by default they are `correct` and `hallucination`.
 
     Those of classes are NaN for a topic that a sample left out, so that pairs are compared on the judged
     topics, and for rows that are not `with_classes`.
@@ -328,7 +330,7 @@ def topic_tables(
 
 
 def of_class(labels: np.ndarray, classes: Sequence[str] = OF_CLASSES) -> dict[str, np.ndarray]:
-    """Which labels (0 without a verdict) count as each of `classes`: float64 of 0 and 1.
+    """Indicators (0 or 1) of each of `classes` for labels (0 without a verdict), float64.
 
     These are `correct`, `hallucination` and judge_share_1 to judge_share_5.
     """
@@ -342,7 +344,7 @@ def _means_of_class(frame: pd.DataFrame, classes: Sequence[str]) -> dict[str, np
 
 
 def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:
-    """float64 [pairs]: two-sided p of exchangeable groups, under random signs of the topics' differences.
+    """Two-sided sign-flip p of exchangeable groups, float64 [pairs].
 
     The null hypothesis is that a topic's two values may be swapped: its difference is as likely as the
     opposite one, so that the differences are symmetric about 0. It is not that their mean is 0: differences
@@ -374,7 +376,7 @@ def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def mcnemar_p(differences: np.ndarray) -> np.ndarray:
-    """float64 [pairs]: McNemar's exact two-sided p, differences of +1 and -1 being equally likely.
+    """McNemar's exact two-sided p, float64 [pairs], with +1 and -1 equally likely.
 
     `differences` is [topics, pairs] of 1, 0, -1, NaN where a pair lacks the topic; NaN for a pair without
     topics.

@@ -1,4 +1,4 @@
-"""How many topics show a difference between two systems, and which difference a number of topics shows.
+"""Power analysis: topics needed to detect a difference, and the difference that n topics detect.
 
 The tests are those of `compare_pairs`: the sign-flip test of mean differences, whose power is that of the
 paired t-test, and McNemar's exact test. Both are planned at alpha over the number of comparisons, which is
@@ -59,7 +59,7 @@ def topics_for_mean(sd: float, difference: float, power: float = POWER, alpha: f
 
 
 def detectable_mean(sd: float, n: int, power: float = POWER, alpha: float = ALPHA) -> float:
-    """The difference for which `topics_for_mean` is n; NaN where n topics can show none."""
+    """The difference for which `topics_for_mean` is n; NaN if n topics can detect none."""
     check_power(power, alpha)
     z_a, z_b = quantiles(power, alpha)
     least = math.floor(1 - math.log2(alpha)) + 1
@@ -79,7 +79,7 @@ def quantiles(power: float, alpha: float) -> tuple[float, float]:
 
 
 def mcnemar_power(n: int, discordant: float, difference: float, alpha: float = ALPHA) -> float:
-    """How often McNemar's exact test rejects at alpha on n topics.
+    """The power of McNemar's exact test at alpha on n topics.
 
     `discordant` is the share of topics on which only one of the two systems counts (at least `difference`,
     the difference of the two shares). Summed over the number of such topics, and exact but for those beyond
@@ -97,9 +97,9 @@ def mcnemar_power(n: int, discordant: float, difference: float, alpha: float = A
 
 
 def detectable_share(discordant: float, n: int, power: float = POWER, alpha: float = ALPHA) -> float:
-    """The smallest difference of two shares that n topics show with this power; NaN where there is none.
+    """The smallest difference of two shares that n topics detect with this power; NaN without any.
 
-    Where the difference is above `discordant`, as many topics as that are taken to differ.
+    For a difference above `discordant`, the discordant share is the difference.
     """
     check_power(power, alpha)
     if mcnemar_power(n, discordant, 1.0, alpha) < power:
@@ -118,7 +118,7 @@ def detectable_share(discordant: float, n: int, power: float = POWER, alpha: flo
 
 
 def of_clusters(values: np.ndarray, clusters: np.ndarray) -> np.ndarray:
-    """float64 [clusters]: values whose mean and its variance are those of [topics] `values` over these clusters.
+    """Cluster values with the mean and variance of `values` [topics] over these clusters, float64 [clusters].
 
     The sums of clusters, less the mean for every topic more or less than clusters have on average (linearised), over
     that average.
@@ -137,7 +137,7 @@ def detectable_differences(
     answers: Sequence[AnswerMeasureInfo] = (),
     family: str = "measure",
 ) -> pd.DataFrame:
-    """The smallest difference that the tests of `compare_pairs` see with this power, by measure.
+    """The smallest difference that `compare_pairs` detects with this power, by measure.
 
     `frame` and `pairs` are what `compare_pairs` takes and returns. Returns [measure, unit, difference,
     difference_median, comparisons]. difference: that of the pair that varies most, so that a difference as large as
@@ -181,7 +181,7 @@ def detectable_differences(
 
 
 def alike(frame: pd.DataFrame, group: str = "system", answers: Sequence[AnswerMeasureInfo] = ()) -> dict[str, float]:
-    """{measure: mean} of the measures that cannot show a difference between the groups of these topics.
+    """{measure: mean} of the measures that cannot distinguish the groups on these topics.
 
     All groups have the same value on every topic, or, of shares and the IR score, a mean within 0.005 of 0 or 1.
     `frame` and the measures as in `compare_pairs`. Empty for one group.
@@ -201,9 +201,7 @@ def alike(frame: pd.DataFrame, group: str = "system", answers: Sequence[AnswerMe
 def _spreads(
     table: pd.DataFrame, pairs: pd.DataFrame, of_class: bool, clusters: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """[pairs] each: standard deviation of the differences, or their mean square (of yes or no the share not 0); of how
-    many topics, or clusters.
-    """
+    """Per pair: standard deviation (or mean square, for yes-or-no the share not 0) of differences, and sample size."""
     spreads, n = np.empty(len(pairs)), np.empty(len(pairs), dtype=int)
     columns = {name: table[name].to_numpy(dtype=float) for name in table.columns}
     for at, (a, b) in enumerate(zip(pairs["a"], pairs["b"], strict=True)):

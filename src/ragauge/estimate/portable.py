@@ -1,4 +1,4 @@
-"""A fitted predictor as numbers in JSON: it is written, read and applied without running code of a file."""
+"""A fitted predictor as numbers in JSON, written, read and applied without executing code of a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KEYS = (
 
 @dataclass(frozen=True)
 class Spline:
-    """The B-spline basis that one feature is taken as, less its last function; `knots` are all of them."""
+    """The B-spline basis of one feature without its last function; `knots` holds all knots."""
 
     feature: str
     degree: int
@@ -37,7 +37,7 @@ class Spline:
 
     @property
     def n_columns(self) -> int:
-        """How many columns the feature becomes."""
+        """Number of columns of the feature."""
         return len(self.knots) - self.degree - 2
 
     def columns(self, x: np.ndarray) -> np.ndarray:
@@ -73,20 +73,20 @@ class PortablePredictor:
 
     @property
     def classes_(self) -> np.ndarray:
-        """The judge classes that the predictor knows, as of a scikit-learn classifier."""
+        """The predictor's judge classes, as in scikit-learn."""
         return np.asarray(self.classes)
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """The columns that `predict_proba` needs, as of a scikit-learn classifier."""
+        """The columns that `predict_proba` needs, as in scikit-learn."""
         return np.asarray(self.features, dtype=object)
 
     def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
-        """float64 [rows, classes] in the order of `classes_`, rows summing to 1."""
+        """Class probabilities, float64 [rows, classes] in the order of `classes_`, rows summing to 1."""
         return self._calibrated(self.probabilities(self.columns(frame)))
 
     def columns(self, frame: pd.DataFrame) -> np.ndarray:
-        """float64 [rows, columns]: what the logistic regression sees, standardised."""
+        """Standardised inputs of the logistic regression, float64 [rows, columns]."""
         if len(self.classes) == 1:
             return np.empty((len(frame), 0))
         plain = [f for f in self.features if self.spline is None or f != self.spline.feature]
@@ -97,7 +97,7 @@ class PortablePredictor:
         return np.asarray((columns - self.mean) / self.scale)
 
     def probabilities(self, columns: np.ndarray) -> np.ndarray:
-        """float64 [rows, classes] of the rows of `columns`, before P(5) is calibrated."""
+        """Class probabilities of `columns` before P(5) is calibrated, float64 [rows, classes]."""
         if len(self.classes) == 1:
             return np.ones((len(columns), 1))
         return _probabilities(columns @ self.coefficients.T + self.intercepts)
@@ -141,7 +141,7 @@ class PortablePredictor:
 
 
 def _probabilities(logits: np.ndarray) -> np.ndarray:
-    """Class probabilities of logits [rows, classes]; one column is that of the second of two classes."""
+    """Class probabilities of logits [rows, classes]; a single column is for the second of two classes."""
     from scipy.special import expit
 
     if logits.shape[1] == 1:
@@ -302,7 +302,7 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 def _numbers(value: Any, where: str, size: int) -> np.ndarray:
-    """float64 [size] of a list of finite numbers."""
+    """A list of finite numbers as float64 [size]."""
     if not isinstance(value, list) or len(value) != size:
         raise DataError(f"{where}: expected {size} number(s)")
     try:

@@ -1,4 +1,4 @@
-"""Judge a few topics, estimate the class shares of all: prediction-powered inference (PPI++).
+"""Class shares of all topics from a judged sample: prediction-powered inference (PPI++).
 
 The share of a class is the mean prediction over the topics that were not judged plus the mean error of the prediction
 over those that were. lambda weighs the two (see `ragauge.estimate._powered`). All classes have one lambda, so that
@@ -48,7 +48,7 @@ def cross_fit(
     n_splits: int = 5,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The frame with p1..p5 from predictors that never saw the topic they predict.
+    """The frame with out-of-fold p1..p5: no predictor saw the topic that it predicts.
 
     `frame` has `qid`, `label`, `judged` (bool) and the features. Judged topics are predicted by a model of
     the other folds, the rest by the mean of all folds' models (cross-prediction, Zrnic & Candes 2024). A row
@@ -99,7 +99,7 @@ def cross_fit(
 
 
 def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -> pd.DataFrame:
-    """Class shares of all topics from the few that were judged, beside the classical estimates.
+    """Class shares of all topics from a judged sample, beside the classical estimates.
 
     `frame` has `qid`, `label`, `judged` (bool, the same for all rows of a topic), and `p1`..`p5` from a predictor that
     did not see the topic. It has `stratum` where the topics were drawn by strata, `probability` where each judged topic
@@ -164,7 +164,7 @@ def ppi_shares(frame: pd.DataFrame, level: float = LEVEL, unseen: float = 0.0) -
 
 
 def _add_up(found: Powered) -> np.ndarray:
-    """The shares [8] with those that are not `kept` replaced by the classical ones, and the classes adding up to 1.
+    """The shares [8], classical ones replacing those not `kept`, with the classes adding up to 1.
 
     A share that all or none of the judged topics have may be kept. The predictions alone then give it, as if they had
     no error, so that its interval is that of the labels.
@@ -180,13 +180,13 @@ def _add_up(found: Powered) -> np.ndarray:
 
 
 def _shares_of(classes: np.ndarray) -> np.ndarray:
-    """float64 [rows, 8]: the columns of SHARES from those of the five classes; what they leave is missing."""
+    """Columns of SHARES from those of the five classes, the rest being missing, float64 [rows, 8]."""
     missing = np.maximum(1 - classes.sum(axis=1), 0)
     return _sums_of(np.column_stack([classes, np.where(missing > 1e-9, missing, 0.0)]))
 
 
 def _sums_of(apart: np.ndarray) -> np.ndarray:
-    """float64 [rows, 8]: the columns of SHARES from those of the five classes and of missing verdicts."""
+    """Columns of SHARES from those of the five classes and missing verdicts, float64 [rows, 8]."""
     hallucinated = apart[:, [c - 1 for c in HALLUCINATIONS]].sum(axis=1)
     return np.column_stack([apart, hallucinated, apart[:, len(CLASSES) - 1]])
 
@@ -197,7 +197,7 @@ def _topic_means(values: np.ndarray, topics: np.ndarray, n_topics: int) -> np.nd
 
 
 def _of_topic(frame: pd.DataFrame, column: str, topics: np.ndarray, n_topics: int) -> np.ndarray:
-    """float64 [topics]: a column's value of each topic; DataError where its rows do not agree."""
+    """A column's value of each topic, float64 [topics]; DataError if its rows disagree."""
     values = frame[column].to_numpy(dtype=float)
     of_topic = np.zeros(n_topics)
     of_topic[topics] = values
@@ -211,8 +211,9 @@ def _of_topic(frame: pd.DataFrame, column: str, topics: np.ndarray, n_topics: in
 def share_limits(
     estimate: np.ndarray, variance: np.ndarray, found: Powered, level: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Limits on the logit scale (delta method, Student's t); where all judged topics agree, or there is no variance,
-    the exact ones (Clopper-Pearson) of `found.n` draws.
+    """Limits on the logit scale (delta method, Student's t).
+
+    Where all judged topics agree, or without variance, exact ones (Clopper-Pearson) of `found.n` draws.
     """
     from scipy.special import expit, logit
     from scipy.stats import beta, t

@@ -1,4 +1,4 @@
-"""Prediction instead of generation: a predictor gives the class shares of jobs and systems without a judge."""
+"""Predicts class shares of jobs and systems without a judge."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ class Prediction:
 
 
 def settings_of(measure: Mapping[str, Any], tokenizer: Mapping[str, Any], n_tokens: list[int]) -> dict[str, Any]:
-    """The settings that give a predictor's scores their meaning: stored with a model, hence without secrets, and
-    compared before use."""
+    """The settings that determine the meaning of a predictor's scores.
+
+    They are stored with a model, hence without secrets, and compared before use."""
     return {
         "measure": redact_tree(dict(measure)),
         "tokenizer": redact_tree(dict(tokenizer)),
@@ -41,7 +42,7 @@ def settings_of(measure: Mapping[str, Any], tokenizer: Mapping[str, Any], n_toke
 
 
 def check_settings(trained: Mapping[str, Any], wanted: Mapping[str, Any], allow: bool) -> list[str]:
-    """How a job differs from what the predictor was fitted on; ConfigError unless that is allowed.
+    """Differences of a job from the settings of the predictor's fit; ConfigError unless allowed.
 
     A budget between the smallest and the largest of the fit is no difference.
     """
@@ -94,7 +95,7 @@ def predict(model: Any, outcomes: pd.DataFrame) -> Prediction:
 
 
 def _outside_share(model: Any, outcomes: pd.DataFrame) -> dict[str, float]:
-    """The metric predicted_outside_share; {} where the model does not say what it was fitted on."""
+    """The metric predicted_outside_share; {} if the model does not record the ranges of its fit."""
     ranges: Mapping[str, tuple[float, float]] | None = getattr(model, "feature_range_", None)
     if not ranges or outcomes.empty:
         return {}
@@ -113,7 +114,7 @@ def _outside_share(model: Any, outcomes: pd.DataFrame) -> dict[str, float]:
 
 
 def predict_right(model: Any, outcomes: pd.DataFrame) -> pd.Series:
-    """P(5) of every row, float64 indexed by qid; `model` and `outcomes` as in `predict`.
+    """P(5) of every row by qid, float64; `model` and `outcomes` as in `predict`.
 
     It is 0.5 for a row that lacks a feature.
     """
@@ -129,7 +130,7 @@ def _features(model: Any) -> tuple[str, ...]:
 
 
 def _probabilities(model: Any, outcomes: pd.DataFrame) -> np.ndarray:
-    """float64 [rows, 5]."""
+    """Class probabilities, float64 [rows, 5]."""
     return Predictor(model, _features(model), 0, 0, 0).predict_proba(outcomes)
 
 
@@ -144,7 +145,7 @@ def foresee(
     calibrate: bool = False,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The class shares of every system of `others`, foreseen from the rows of `judged`.
+    """The class shares of every system of `others`, predicted from the rows of `judged`.
 
     Both have `qid` and the features; `judged` has `label`, `others` has `system`. Returns [system, share,
     predictor, thresholds, unchanged, judged, n], three rows a system: `right` (class 5), `between` (2 to 4)
@@ -171,6 +172,6 @@ def foresee(
 
 
 def _three(shares: Sequence[float] | np.ndarray) -> list[float]:
-    """Right, between and lack of the shares of classes 1 to 5."""
+    """Right, between and lack from the shares of classes 1 to 5."""
     right, lack = float(shares[RIGHT - 1]), float(shares[LACK - 1])
     return [right, float(sum(shares)) - right - lack, lack]

@@ -1,6 +1,6 @@
 """The predictor P(judge class | IR score): multinomial logistic regression of judged rows.
 
-How it does on topics that it has not seen: `ragauge.estimate.validation`.
+`ragauge.estimate.validation` validates it on unseen topics.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NO_RANGE = 1e-9  # scores of a narrower range bend nothing
 
 @dataclass(frozen=True)
 class Predictor:
-    """A fitted scikit-learn `model` (predict_proba over a DataFrame of `features`) and what it was fitted on.
+    """A fitted scikit-learn `model` (predict_proba over a DataFrame of `features`) and facts on its fit.
 
     A model that comes from elsewhere needs only `classes_` and `predict_proba`.
     """
@@ -35,11 +35,11 @@ class Predictor:
 
     @property
     def classes(self) -> tuple[int, ...]:
-        """The judge classes that the model knows; the others have probability 0."""
+        """The model's judge classes; the others have probability 0."""
         return tuple(int(c) for c in self.model.classes_)
 
     def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
-        """float64 [rows, 5]: P(1)..P(5), rows summing to 1; 0 for a class that was absent from the fit.
+        """P(1)..P(5), float64 [rows, 5], rows summing to 1; 0 for a class absent from the fit.
 
         Raises DataError where a feature is missing or not a finite number.
         """
@@ -52,7 +52,7 @@ class Predictor:
 
 
 def row_weights(frame: pd.DataFrame) -> np.ndarray | None:
-    """float64 [rows]: what `weights_of` says, None where the frame has no column `weight`.
+    """`weights_of` the frame, float64 [rows]; None without a column `weight`.
 
     Raises DataError where a weight is not a finite number above 0.
     """
@@ -67,7 +67,7 @@ def row_weights(frame: pd.DataFrame) -> np.ndarray | None:
 
 
 def _knots(scores: np.ndarray) -> np.ndarray:
-    """float64 [5]: the lowest and the highest score, and the quartiles of the distinct scores between.
+    """Lowest and highest score and the quartiles of distinct scores between, float64 [5].
 
     Distinct to a hundredth of the range: many topics score exactly 0 or 1, and knots must differ. At
     quartiles every function of the basis has scores where it is not 0 (Schoenberg & Whitney 1953), so that
@@ -79,7 +79,7 @@ def _knots(scores: np.ndarray) -> np.ndarray:
 
 
 def _estimator(x: pd.DataFrame, spline: bool, penalty: float, n_classes: int) -> Any:
-    """An unfitted scikit-learn estimator; the class shares themselves where there is one class only."""
+    """An unfitted scikit-learn estimator; a constant one for a single class."""
     from sklearn.compose import ColumnTransformer
     from sklearn.dummy import DummyClassifier
     from sklearn.linear_model import LogisticRegression

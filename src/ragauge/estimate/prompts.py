@@ -1,4 +1,4 @@
-"""Verdicts by several of the judge's prompts: means over them, and what the choice of prompts adds to intervals.
+"""Verdicts by several judge prompts: means over prompts, and intervals that include their choice.
 
 Outcomes have `label` by the first prompt and `label_2`, `label_3` ... by the others, all missing where one is.
 Column `prompts_are` says what they are: `fixed`, the prompts that are of interest, or a `sample` of those that
@@ -28,14 +28,14 @@ _OTHER = re.compile(r"label_\d+")
 
 
 def other_labels(frame: pd.DataFrame) -> list[str]:
-    """The columns of verdicts by other prompts than the first."""
+    """The columns of verdicts by prompts other than the first."""
     return [str(name) for name in frame if _OTHER.fullmatch(str(name))]
 
 
 def by_prompt(frame: pd.DataFrame) -> list[pd.DataFrame]:
-    """The outcomes as each prompt has them, with one `label`; the frame itself where there is one prompt.
+    """The outcomes by each prompt, with one `label`; the frame itself for a single prompt.
 
-    Rows that were judged by fewer prompts than others, of another run say, have their first one's verdict again.
+    Rows judged by fewer prompts, such as of another run, repeat their first verdict.
     """
     others = other_labels(frame)
     if not others:
@@ -46,7 +46,7 @@ def by_prompt(frame: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def are_repeats(frame: pd.DataFrame) -> bool:
-    """Whether the further verdicts are repeats, and not those of other prompts."""
+    """Whether the further verdicts are repeats and not from other prompts."""
     return "prompts_are" in frame and bool(frame["prompts_are"].eq(REPEATS).any())
 
 
@@ -68,25 +68,25 @@ def outcomes_of_repeats(rows: pd.DataFrame, repeated: pd.DataFrame, judged: bool
 
 
 def over_prompts(frame: pd.DataFrame, values: Callable[[pd.DataFrame], np.ndarray]) -> np.ndarray:
-    """The mean over prompts of an array that is made of each prompt's frame."""
+    """The mean over prompts of an array computed from each prompt's frame."""
     found = [values(one) for one in by_prompt(frame)]
     return found[0] if len(found) == 1 else np.asarray(np.mean(found, axis=0))
 
 
 def drawn(frame: pd.DataFrame) -> list[pd.DataFrame]:
-    """The frames of `by_prompt` where the prompts are a sample of several, else []."""
+    """The frames of `by_prompt` if the prompts are a sample of several, else []."""
     frames = by_prompt(frame)
     return frames if len(frames) > 1 and "prompts_are" in frame and frame["prompts_are"].eq(SAMPLE).any() else []
 
 
 def widened(found: Estimate, of_prompts: Sequence[float], low: float = 0.0) -> Estimate:
-    """The estimate, in [low, 1], with the interval that counts prompts as a sample; `of_prompts` are its values."""
+    """The estimate in [low, 1] with an interval for sampled prompts; `of_prompts` are its values by prompt."""
     lo, hi = limits(np.array([found.value, found.lo, found.hi]), np.array(of_prompts), found.level, low)
     return replace(found, lo=float(lo), hi=float(hi))
 
 
 def limits(found: np.ndarray, of_prompts: np.ndarray, level: float, low: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """lo and hi [...] that count prompts as a sample.
+    """lo and hi [...] for sampled prompts.
 
     `found` is [3, ...]: estimates in [low, 1] with lo and hi over topics at `level`; `of_prompts` [prompts, ...].
     """
@@ -98,7 +98,7 @@ def limits(found: np.ndarray, of_prompts: np.ndarray, level: float, low: float =
 
 
 def p_of_sample(p: float, found: Estimate, of_prompts: Sequence[float]) -> float:
-    """p of a difference of 0 with prompts as a sample, from that over topics: where the widened interval ends at 0."""
+    """p of a zero difference for sampled prompts: the level at which the widened interval ends at 0."""
     from scipy.optimize import brentq
     from scipy.stats import t
 

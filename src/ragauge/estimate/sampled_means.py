@@ -1,4 +1,4 @@
-"""Means over all topics of measures of answers that only the answered topics have, where `llm.sample` left some out.
+"""Means over all topics of answer measures known for a sample of answered topics (`llm.sample`).
 
 A regression on the IR score, fitted apart from the topics that it predicts, says what each topic would have. The mean
 of its predictions is corrected by its errors on the answered topics (`ragauge.estimate._powered`). If the IR score says
@@ -22,7 +22,7 @@ _FOLDS = 5
 
 
 def answered(frame: pd.DataFrame, name: str) -> np.ndarray | None:
-    """bool [rows]: the topics that were answered; None where none was left out, or the measure needs no answer."""
+    """Whether each topic was answered, bool [rows]; None if all were, or the measure needs no answer."""
     if "answer_status" not in frame or name not in frame:
         return None
     left_out = frame["answer_status"].eq(NOT_SAMPLED).to_numpy(dtype=bool)
@@ -31,7 +31,7 @@ def answered(frame: pd.DataFrame, name: str) -> np.ndarray | None:
 
 
 def sampled_mean(frame: pd.DataFrame, info: AnswerMeasureInfo, level: float = LEVEL) -> Estimate | None:
-    """The mean of a measure over all topics that have a value; None where no topic was left out (`answered`).
+    """The mean of a measure over all topics that can have a value; None if all were `answered`.
 
     `frame` has a row per topic: qid, ir_score, answer_status and the measure; stratum where topics were drawn by
     strata. The interval is about the population or these topics, as `sample_target` says: Wilson's for
@@ -60,7 +60,7 @@ def sampled_mean(frame: pd.DataFrame, info: AnswerMeasureInfo, level: float = LE
 
 
 def limits_within_0_and_1(mean: float, variance: float, n: float, critical: float, level: float) -> tuple[float, float]:
-    """Wilson's limits at the number of yes-or-no topics that tell as much.
+    """Wilson's limits at the effective number of yes-or-no topics.
 
     A quarter of a topic at 0 and one at 1 are added, as in `effective_topics`. Few values near an end do not show how
     far the unseen ones spread.
@@ -77,7 +77,7 @@ def limits_within_0_and_1(mean: float, variance: float, n: float, critical: floa
 def sampled_difference(
     a: pd.DataFrame, b: pd.DataFrame, name: str, reach: float, level: float = LEVEL
 ) -> tuple[Estimate, float] | None:
-    """The mean of a measure of one system less that of another over all topics, and p of the test that it is 0.
+    """The mean difference of a measure between two systems over all topics, and p of it being 0.
 
     `a` and `b` are frames as `sampled_mean` takes them, `reach` is how far apart two values can be (`difference_test`).
     None where neither left topics out, or fewer than two topics have both values.
@@ -101,7 +101,7 @@ def sampled_difference(
 
 
 def predicted(frame: pd.DataFrame, values: np.ndarray) -> np.ndarray:
-    """float [rows]: the value that a parabola of the IR score predicts, fitted on other folds of topics or clusters.
+    """Values predicted by a parabola of the IR score, fitted on other folds of topics or clusters, float [rows].
 
     A row without a value is predicted by all folds' mean, one without an IR score by the values' mean.
     """
@@ -124,7 +124,7 @@ def predicted(frame: pd.DataFrame, values: np.ndarray) -> np.ndarray:
 
 
 def _powered(frame: pd.DataFrame, values: np.ndarray, expected: np.ndarray, seen: np.ndarray) -> Powered:
-    """The mean over the topics that have a value, one column, and its variance (linear: a ratio of two means)."""
+    """The mean over topics with a value, one column, and its linearised variance as a ratio of two means."""
     stratum = frame["stratum"].fillna(0).to_numpy(dtype=float) if "stratum" in frame else np.zeros(len(frame))
     clusters = topic_codes(frame[CLUSTER])[0] if CLUSTER in frame else None
     fixed = of_these_topics(frame) and not seen.all()

@@ -1,4 +1,4 @@
-"""Which topics are judged where it is not all of them."""
+"""Chooses a sample of topics to judge."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def choose_topics(
     seed: int = 0,
     design: Literal["uniform", "neyman"] = "uniform",
 ) -> pd.DataFrame:
-    """Which topics to judge: [qid, stratum, judged], one row per topic, sorted by qid.
+    """The topics to judge: [qid, stratum, judged], one row per topic, sorted by qid.
 
     `predicted_p5` is P(5) indexed by qid; a topic that occurs several times (once a retriever) counts with
     its mean, so that every retriever gets the same topics. `uniform`, the recommended design, draws n topics
@@ -68,13 +68,15 @@ def choose_topics(
 
 
 def random_order(qids: Iterable[object], seed: int) -> np.ndarray:
-    """int [topics]: the topics in the order of a hash of seed and qid, which is random for every seed."""
+    """Topics in the order of a hash of seed and qid, random for every seed, int [topics]."""
     texts = [f"{seed}\0{qid}".encode("utf-8", "surrogatepass") for qid in qids]
     return np.argsort([hashlib.blake2b(text, digest_size=16).hexdigest() for text in texts], kind="stable")
 
 
 def _allocate(sizes: np.ndarray, weights: np.ndarray, n: int, least: int) -> np.ndarray:
-    """int [strata], n in all: the least sum of weights^2 / n_s, with n_s from `least` to the stratum's size.
+    """Allocation of n to strata with the least sum of weights^2 / n_s, int [strata].
+
+    n_s is from `least` to the stratum's size.
 
     One topic at a time to where it lowers the sum most, which is exact for whole numbers (Wright 2012), and
     takes no topic away as n grows.

@@ -27,7 +27,7 @@ def shrunk_means(
     limits: tuple[float, float] = (0.0, 1.0),
     level: float = LEVEL,
 ) -> np.ndarray:
-    """float64 [3, slices]: means shrunk towards their common mean, and both ends of their intervals.
+    """Means shrunk towards their common mean, and both interval ends, float64 [3, slices].
 
     `values` [slices] are means within `limits` over `n` topics each. `effective` is the number of yes-or-no values that
     determine each mean as well (`effective_topics`). NaN where one is not known, and for fewer than two slices. The
@@ -62,10 +62,9 @@ def shrunk_means(
 
 
 def _moderated(n: np.ndarray, effective: np.ndarray) -> np.ndarray:
-    """Effective topics of each slice, its variance per topic averaged with that of all slices.
+    """Effective topics of each slice, with its variance per topic averaged with that of all slices.
 
-    Few topics tell their mean's variance badly: three equal scores would pass for very many topics, or for
-    infinitely many.
+    Few topics estimate the variance badly: three equal scores would pass for very many topics.
     """
     ratio = n / np.minimum(effective, _MOST)
     whole = (n @ ratio) / n.sum()
@@ -73,7 +72,7 @@ def _moderated(n: np.ndarray, effective: np.ndarray) -> np.ndarray:
 
 
 def _posteriors(y: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The posterior of every slice's theta, from its share y of n draws, as a mixture of beta distributions.
+    """The posterior of every slice's theta given share y of n draws, as a mixture of beta distributions.
 
     Returns the weights [rhos], and means and alpha + beta [rhos, slices]: given rho the mixture over mu is taken as
     the beta distribution of its mean and variance. rho is at the middles of cells that widen geometrically from 0. mu

@@ -33,5 +33,5 @@ def all_flipped(values: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def tail_p(drawn: np.ndarray, observed: float) -> float:
-    """The share of normalised sums that are at least the observed one, which is counted among them."""
+    """The share of normalised sums, including the observed one, that are at least the observed one."""
     return float((1 + (drawn >= observed - TOLERANCE).sum()) / (len(drawn) + 1))

@@ -1,4 +1,4 @@
-"""Every measure by slice of the topics, its average over slices, and where two systems differ by slice.
+"""Every measure by slice of the topics, averages over slices, and differences of two systems by slice.
 
 A slice is estimated as all topics are: shares and scores by `bounded_mean`, other answer measures by a
 bootstrap, shares of a judged sample by `ppi_shares`. Every interval and every average holds by itself; the
@@ -38,9 +38,7 @@ ABOUT_SHRUNK = (
 
 @dataclass(frozen=True)
 class SliceTables:
-    """`estimates`, `averages` and `differences` are those of `slice_estimates`, `macro_averages` and
-    `slice_differences`; the last is None where there are no two systems.
-    """
+    """`slice_estimates`, `macro_averages` and `slice_differences` (None without two systems)."""
 
     estimates: pd.DataFrame
     averages: pd.DataFrame
@@ -48,7 +46,7 @@ class SliceTables:
 
     @property
     def some_missing(self) -> bool:
-        """Whether verdicts are missing in any slice."""
+        """Whether any slice lacks verdicts."""
         return bool(self.estimates.loc[self.estimates["measure"] == MISSING, "value"].gt(0).any())
 
 
@@ -91,7 +89,7 @@ def slice_estimates(
 def _with_shrunk(
     rows: pd.DataFrame, keys: list[str], signed: Sequence[str], level: float, of_differences: bool = False
 ) -> pd.DataFrame:
-    """The rows with columns SHRUNK, shrunk among those of equal `keys`; values of measures `signed` are in [-1, 1]."""
+    """The rows with columns SHRUNK, shrunk among equal `keys`; `signed` measures lie in [-1, 1]."""
     found = np.full((len(rows), len(SHRUNK)), np.nan)
     measured = rows[["value", "n", "effective_n"]].to_numpy(dtype=float)
     for places in rows.groupby(keys, sort=False).indices.values():
@@ -105,7 +103,7 @@ def _with_shrunk(
 def _estimates(
     part: pd.DataFrame, answers: Sequence[AnswerMeasureInfo], n_boot: int, seed: int, level: float
 ) -> Iterator[tuple[str, Estimate, float]]:
-    """Every measure of the topics of one slice that has one, with its effective number of topics."""
+    """Every measure with a value in one slice, with its effective number of topics."""
     known, clusters = scored(part)["ir_score"], clusters_of(scored(part))
     if len(known):
         yield "ir_score", bounded_mean(known, None, level, clusters), _effective(known, clusters)
@@ -123,14 +121,14 @@ def _estimates(
 
 
 def _effective(values: pd.Series | np.ndarray, clusters: pd.Series | None) -> float:
-    """How many yes-or-no values tell as much as these scores or shares, a value a topic."""
+    """The effective number of yes-or-no values of these scores or shares, one per topic."""
     codes, n, n_topics = units_among(len(values), None, clusters)
     sums, rows = np.bincount(codes, np.asarray(values, dtype=float), minlength=n), np.bincount(codes).astype(float)
     return effective_topics(sums, rows, None, n_topics, LEVEL) if n > 1 else 1.0
 
 
 def _shares(rows: pd.DataFrame, level: float) -> dict[str, tuple[Estimate, float]]:
-    """The class shares of these topics; {} where none has a label, or a sample judged too few of them."""
+    """The class shares of these topics; {} without labels, or with too few in a judged sample."""
     if not rows["label"].notna().any():
         return {}
     if len(asked(rows)) == len(rows):
@@ -190,14 +188,14 @@ def macro_averages(
 
 
 def mixed_slicings(frame: pd.DataFrame) -> list[str]:
-    """The slicings with two slices that have topics of one cluster."""
+    """The slicings with clusters that span several slices."""
     if (clusters := clusters_of(frame)) is None:
         return []
     return [by for by in slicings(frame) if frame[PREFIX + by].groupby(clusters.to_numpy()).nunique().gt(1).any()]
 
 
 def _error(w: np.ndarray, variances: np.ndarray, alike: bool) -> float:
-    """The standard error of a weighted mean of independent means, or of such as err all alike."""
+    """The standard error of a weighted mean of independent, or of perfectly correlated, means."""
     return float(w @ np.sqrt(variances)) if alike else math.sqrt(float((w**2) @ variances))
 
 
@@ -228,7 +226,7 @@ def slice_differences(
     level: float = LEVEL,
     family: str = "measure",
 ) -> pd.DataFrame:
-    """a less b by slice, topic by topic: [slicing, slice, measure, a, b, difference, lo, hi, p, p_holm, n, *SHRUNK].
+    """Paired a minus b by slice: [slicing, slice, measure, a, b, difference, lo, hi, p, p_holm, n, *SHRUNK].
 
     `frame` as in `slice_estimates`, with these two among the `group`s; measures, intervals and p as in
     `compare_pairs`. p_holm is `corrected` over all slices and slicings. Slices with fewer than

@@ -1,4 +1,4 @@
-"""Values of topics as slices: which slice a topic belongs to, what the slices are called, and their order.
+"""Assigns topics to slices by values, and names and orders the slices.
 
 The slices of a topic are columns of its outcomes: `slice:<name>` holds the slice's label, for every topic.
 """
@@ -32,20 +32,20 @@ _BIN = re.compile(rf"(under )?({_NUMBER})(?: to {_NUMBER}| and more)?")
 
 @dataclass(frozen=True)
 class SliceBy:
-    """By what topics are sliced: a name, and of a number its bins (how many, or their inner edges)."""
+    """A slicing: the column's name and, for numbers, the bins (their number or inner edges)."""
 
     name: str
     bins: int | tuple[float, ...] | None = None
 
 
 def slicings(frame: pd.DataFrame) -> list[str]:
-    """By what the frame's rows are sliced, in the order of its columns; a column with gaps does not count."""
+    """The frame's slicings in the order of its columns, without columns with gaps."""
     columns = [c for c in map(str, frame.columns) if c.startswith(PREFIX)]
     return [c.removeprefix(PREFIX) for c in columns if len(frame) and frame[c].notna().all()]
 
 
 def slice_labels(values: pd.Series, by: SliceBy) -> pd.Series:
-    """The slice of every value: str, "not known" for a missing value and an empty text.
+    """The slice of every value, str; "not known" for a missing value or empty text.
 
     A number with at most six distinct values is its own slice. One with more is binned: by its quantiles into four bins
     of about equal size, or as `by.bins` says. A bin holds its lower edge: "under 3", "3 to 7" (7 not among them), "7
@@ -70,7 +70,7 @@ def slice_labels(values: pd.Series, by: SliceBy) -> pd.Series:
 
 
 def in_order(labels: Iterable[str]) -> list[str]:
-    """The labels of slices in the order to show them: numbers and bins by size, texts, what is missing."""
+    """The labels of slices in display order: numbers and bins by size, texts, missing."""
 
     def place(label: str) -> tuple[int, float, int, str]:
         found = _BIN.fullmatch(label)
@@ -90,7 +90,7 @@ def text_of(value: object) -> str:
 
 
 def _numbers(known: pd.Series, by: SliceBy) -> np.ndarray | None:
-    """The values as numbers, also where texts spell them (as in a CSV file); None where some value is none.
+    """The values as numbers, parsed from texts (as in a CSV file) if needed; None if any is no number.
 
     ConfigError where such values are to have bins.
     """
@@ -117,7 +117,7 @@ def _binned(numbers: np.ndarray, bins: int | tuple[float, ...] | None) -> np.nda
 
 
 def _quantiles(numbers: np.ndarray, bins: int) -> np.ndarray:
-    """Inner edges that part the numbers into bins of about equal size, none of them empty; rounded.
+    """Rounded inner edges of non-empty bins of about equal size.
 
     An edge has as few digits as move at most one number in a hundred into another bin.
     """
@@ -136,6 +136,6 @@ def _quantiles(numbers: np.ndarray, bins: int) -> np.ndarray:
 
 
 def _shown(number: float) -> str:
-    """A number with all of its digits, whole ones without a point."""
+    """A number with all of its digits, integers without a point."""
     number = float(number)
     return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)

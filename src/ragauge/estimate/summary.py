@@ -1,4 +1,4 @@
-"""The metrics of one job or of pooled jobs, under the names that MLflow shows.
+"""The metrics of one job or of pooled jobs, by MLflow name.
 
 Scores and shares are in [0, 1], money in US dollars, times in seconds.
 """
@@ -38,7 +38,7 @@ from ragauge.estimate.prompts import are_repeats, by_prompt, other_labels
 
 @dataclass(frozen=True)
 class Estimates:
-    """The estimates from score and class of the outcomes; `model` is None where no row has a verdict.
+    """The estimates from score and class of the outcomes; `model` is None without verdicts.
 
     `example` are a few rows of the model's features, `metrics` the contract's names and values.
     """
@@ -91,7 +91,7 @@ def with_interval(name: str, estimate: Estimate) -> dict[str, float]:
 
 
 def _by_wording(outcomes: pd.DataFrame) -> dict[str, float]:
-    """The share of right answers by each of the judge's prompts, and the largest less the smallest; {} for one."""
+    """The share of right answers by each judge prompt, and their range; {} for a single prompt."""
     if not other_labels(outcomes) or are_repeats(outcomes):
         return {}
     shares = [
@@ -114,7 +114,7 @@ def _sampled_shares(shares: pd.DataFrame) -> dict[str, float]:
 def answer_measures(
     outcomes: pd.DataFrame, infos: Sequence[AnswerMeasureInfo], n_boot: int, seed: int
 ) -> dict[str, float]:
-    """The mean of every answer measure over topics with a value, its interval, and the `missing_share`."""
+    """The mean of every answer measure over topics with a value, with interval and `missing_share`."""
     values: dict[str, float] = {}
     for info in infos:
         name, mean = info.name, measured_mean(outcomes, info, n_boot, seed)
@@ -124,13 +124,13 @@ def answer_measures(
 
 
 def _headlines(shares: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]:
-    """Columns of the rows of `ppi_shares` that are headlines, as <share>_<column>."""
+    """Columns of the headline rows of `ppi_shares`, as <share>_<column>."""
     by_name = shares.set_index("share")[list(columns)].astype(float)
     return {f"{name}_{c}": float(by_name[c][name]) for name in HEADLINE_SHARES for c in columns}
 
 
 def human(outcomes: pd.DataFrame) -> dict[str, float]:
-    """The judge's agreement with people (column human_label), and prediction-powered shares of their classes.
+    """The judge's agreement with column human_label, and prediction-powered shares of human classes.
 
     {} without a human label. The shares use the judge's verdicts as predictions of the human labels, so every topic
     needs its verdict. With a sample of judged topics, or with labels that are no sample of the topics, there is the
@@ -150,7 +150,7 @@ def human(outcomes: pd.DataFrame) -> dict[str, float]:
 
 
 def agreement(found: Agreement | None) -> dict[str, float]:
-    """How many human labels there are, Cohen's kappa and the share of equal labels; {} for None."""
+    """The number of human labels, Cohen's kappa and the share of equal labels; {} for None."""
     if found is None:
         return {}
     values: dict[str, float] = {"human_labels": found.n + found.n_missing}
@@ -160,7 +160,7 @@ def agreement(found: Agreement | None) -> dict[str, float]:
 
 
 def stability(found: Stability | None) -> dict[str, float]:
-    """A judge's agreement with itself, on how many answers and topics; {} for None.
+    """A judge's agreement with itself, with the number of answers and topics; {} for None.
 
     judge_repeat_*: the first request once more; judge_reorder_*: the candidates in another order;
     judge_position_effect: their difference. A kappa that is not defined is left out.
@@ -181,7 +181,7 @@ def stability(found: Stability | None) -> dict[str, float]:
 
 
 def detectable(found: pd.DataFrame | None) -> dict[str, float]:
-    """detectable_difference_<measure> and ..._median of `detectable_differences`; what is NaN is left out."""
+    """detectable_difference_<measure> and ..._median of `detectable_differences`, without NaN."""
     if found is None:
         return {}
     values: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""The thresholds h and k of the IR score: exact, with all optima, and their worth for the classes.
+"""The thresholds h and k of the IR score: exact, with all optima, and their gain.
 
 Below h a lack of information is likely (class 1), above k a right answer (class 5), between them a risk of
 hallucination. The log-likelihood of a threshold t is L(t) = sum log(a_i + 1e-10). a_i is 1 where [score on the right
@@ -47,7 +47,7 @@ _NO_GAIN = Estimate(_NAN, _NAN, _NAN, 0)
 
 @dataclass(frozen=True)
 class Threshold:
-    """A fitted threshold: `side` "above" says the target iff score > value, "below" iff score < value.
+    """A fitted threshold: `side` "above" predicts the target iff score > value, "below" iff score < value.
 
     `intervals` are all maximal sets of thresholds with the fewest disagreements, in rising order, each with its open
     and closed ends. `interval` is the widest of them, of equally wide ones the lowest, and `value` its middle. `lo`,
@@ -77,12 +77,12 @@ class Threshold:
 
     @property
     def set_min(self) -> float:
-        """The lower end of the thresholds that are not rejected; NaN where there are none."""
+        """The lower end of the non-rejected thresholds; NaN without any."""
         return float(self.not_rejected[0].left) if self.not_rejected else _NAN
 
     @property
     def set_max(self) -> float:
-        """The upper end of the thresholds that are not rejected; NaN where there are none."""
+        """The upper end of the non-rejected thresholds; NaN without any."""
         return float(self.not_rejected[-1].right) if self.not_rejected else _NAN
 
     @property
@@ -93,7 +93,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Thresholds:
-    """h and k of one frame of outcomes: from how many rows and topics, and how many rows had no label."""
+    """h and k of one frame of outcomes, with the numbers of rows, topics and rows without a label."""
 
     h: Threshold
     k: Threshold
@@ -102,8 +102,10 @@ class Thresholds:
     level: float
 
     def metrics(self) -> dict[str, float]:
-        """The metrics `threshold_h` and `threshold_k`, and of each `_lo`, `_hi` (stability), `_set_min`,
-        `_set_max`, `_accuracy`, `_base_rate`, `_gain`, `_gain_lo`, `_gain_hi`, `_degenerate` (0 or 1).
+        """The metrics `threshold_h` and `threshold_k`, each with its properties as suffixes.
+
+        Suffixes: `_lo`, `_hi` (stability), `_set_min`, `_set_max`, `_accuracy`, `_base_rate`, `_gain`, `_gain_lo`,
+        `_gain_hi`, `_degenerate` (0 or 1).
         """
         return {
             name: value
@@ -137,7 +139,7 @@ def fit_threshold(
     systems: np.ndarray | None = None,
     clusters: np.ndarray | pd.Series | None = None,
 ) -> Threshold:
-    """The threshold in [0, 1] with the fewest disagreements between `side` of it and `is_target`.
+    """The threshold in [0, 1] with the fewest disagreements between its `side` and `is_target`.
 
     `scores` float [n] in [0, 1]; `is_target` bool [n]; `side` "above" (k: target iff score > t) or "below"
     (h: target iff score < t). A threshold is a number of [0, 1] and both sides are strict. With a score of 0 in the
@@ -219,10 +221,10 @@ def out_of_fold_gain(
     systems: np.ndarray | None = None,
     clusters: np.ndarray | pd.Series | None = None,
 ) -> Estimate:
-    """Accuracy of the threshold on topics that it has not seen, less that of the better constant answer.
+    """Out-of-fold accuracy of the threshold minus that of the better constant answer.
 
-    That answer is each system's own, so that a threshold which tells systems apart, and answers of one
-    system not, gains nothing.
+    That answer is each system's own, so that a threshold that separates systems, but not answers within one, gains
+    nothing.
 
     The threshold is fitted on the other folds of whole topics (as many folds as topics where there are fewer
     than n_splits). The constant answer is the better one of all rows. One fitted on the other folds would be wrong too
@@ -248,7 +250,7 @@ def out_of_fold_gain(
 
 
 def _constant(is_target: np.ndarray, weights: np.ndarray, systems: np.ndarray | None) -> np.ndarray:
-    """bool [n]: whether the target is what most pairs of a pair's system are."""
+    """Whether the target is the majority within a pair's system, bool [n]."""
     of = np.zeros(len(is_target), dtype=int) if systems is None else systems
     targets, total = np.bincount(of, weights * is_target), np.bincount(of, weights)
     often: np.ndarray = targets > total / 2
@@ -256,7 +258,7 @@ def _constant(is_target: np.ndarray, weights: np.ndarray, systems: np.ndarray | 
 
 
 def _mean_of_1(weights: np.ndarray | None, n: int) -> np.ndarray:
-    """float64 [n]: the weights over their mean, all 1 without any; DataError where one is not above 0."""
+    """The weights over their mean, float64 [n], all 1 without any; DataError unless all are above 0."""
     if weights is None:
         return np.ones(n)
     w = np.asarray(weights, dtype=float)
@@ -273,7 +275,7 @@ def _mean_of_1(weights: np.ndarray | None, n: int) -> np.ndarray:
 def _replicates(
     ranked: Segments, sign: np.ndarray, codes: np.ndarray, n_topics: int, n_boot: int, seed: int
 ) -> np.ndarray:
-    """float64 [n_boot]: the threshold in every resample of the topics."""
+    """The threshold in every resample of the topics, float64 [n_boot]."""
     topic = codes[ranked.order]
     values = []
     for weights in topic_weights(n_topics, n_boot, seed, width=len(sign)):
@@ -320,7 +322,7 @@ def fit_thresholds(
 def share_by_zone(
     frame: pd.DataFrame, h: float, k: float, n_boot: int = 1000, seed: int = 0, level: float = LEVEL
 ) -> pd.DataFrame:
-    """The class shares that the thresholds imply, beside the judged ones.
+    """The class shares implied by the thresholds, beside the judged ones.
 
     Returns [zone, share, classes, judged_share, difference, lo, hi]. The rows are `above_k` against class 5, `between`
     against classes 2 to 4, `below_h` against class 1, and `missing` for rows without a verdict (share 0). Shares are

@@ -1,4 +1,4 @@
-"""Which topics are judged, or answered and judged: a draw of so many, or those of a file."""
+"""Samples of topics to judge, or to answer and judge: a draw, or those of a file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ragauge.estimate.sampling import choose_topics
 
 @dataclass(frozen=True)
 class Sample:
-    """How many topics are judged, or answered and judged, and how they are chosen: `uniform`, or `neyman` by P(5).
+    """Number and design of the topics to judge, or to answer and judge: `uniform`, or `neyman` by P(5).
 
-    of: the config group that asks for it, judge or llm.
+    of: its config group, judge or llm.
     """
 
     n: int
@@ -31,29 +31,27 @@ class Sample:
             raise ConfigError(f"{self.of}.sample_design={self.design}: allowed are uniform, neyman")
 
     def chosen(self, qids: pd.Series, unjudged: Collection[str]) -> pd.DataFrame:
-        """A uniform choice among the topics that can be judged, or among all if none can: [qid, stratum, judged]."""
+        """A uniform sample of the topics that can be judged, or of all if none can: [qid, stratum, judged]."""
         rest = qids[~qids.isin(list(unjudged))]
         even = pd.Series(0.5, index=rest if len(rest) else qids)  # any P(5), as the draw does not depend on it
         return choose_topics(even, self.n, seed=self.seed, design="uniform")
 
 
 def _read(file: str) -> pd.DataFrame:
-    """The rows of a file of topics; a qid that was kept from being a formula is as it was."""
+    """The rows of a file of topics, with qids unescaped from `spreadsheet_cell`."""
     rows = pd.read_csv(file, dtype={"qid": "str"})
     return rows.assign(qid=rows["qid"].map(from_spreadsheet, na_action="ignore")) if "qid" in rows else rows
 
 
 @dataclass(frozen=True)
 class Listed(Sample):
-    """The topics that a CSV file names: a row per topic, [qid, answered (1, 0)] and, where they were drawn by strata,
-    stratum (an integer).
-    """
+    """The topics of a CSV file: [qid, answered (1, 0)] and, if drawn by strata, stratum (an integer)."""
 
     file: str = ""
 
     @classmethod
     def of_file(cls, file: str) -> Listed:
-        """Raises ConfigError for another form, or a stratum with fewer than two answered topics."""
+        """Reads the file; ConfigError for another form, or a stratum with fewer than two answered topics."""
         key = f"llm.sample={file}"
         try:
             rows = _read(file)
@@ -74,7 +72,7 @@ class Listed(Sample):
         return cls(int(rows["answered"].sum()), "uniform", of="llm", file=file)
 
     def chosen(self, qids: pd.Series, unjudged: Collection[str]) -> pd.DataFrame:
-        """The topics of the file that can be judged: [qid, stratum, judged]. ConfigError where it lacks one of qids."""
+        """The file's topics that can be judged: [qid, stratum, judged]; ConfigError if it lacks a qid."""
         rows = _read(self.file).set_index("qid")
         if not qids.isin(rows.index).all():
             raise ConfigError(f"llm.sample={self.file}: no row of qid={qids[~qids.isin(rows.index)].iloc[0]!r}")

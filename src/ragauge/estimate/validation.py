@@ -1,7 +1,7 @@
-"""How the predictor does on topics that it has not seen.
+"""Cross-validates the predictor on unseen topics.
 
-Cross-validation keeps all rows of a topic in one fold. Every measure stands beside that of the base-rate model, which
-gives each row the class shares of the training folds.
+It keeps all rows of a topic in one fold. Every measure stands beside that of the base-rate model, which gives each
+row the class shares of the training folds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ragauge.estimate.predictor import PROBABILITY_COLUMNS, fit_predictor, row_w
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """How the predictor does on topics it has not seen.
+    """The predictor's performance on unseen topics.
 
     `estimates`: by name `log_loss`, `brier`, `auc_correct`, `auc_lack`, `ece`, `calibration_slope`,
     `calibration_intercept`, `log_loss_base`, `brier_base`, each with its bootstrap interval over topics. The
@@ -57,7 +57,7 @@ class CrossValidation:
     n_missing: int
 
     def metrics(self) -> dict[str, float]:
-        """The values by metric name, `predictor_` before each."""
+        """The values by metric name, with the prefix `predictor_`."""
         return {f"predictor_{name}": estimate.value for name, estimate in self.estimates.items()}
 
 
@@ -134,7 +134,7 @@ _MEASURES = (
 
 
 def mean_rows(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """float64 [columns]: the mean of the rows, by their weights where there are any."""
+    """The mean of the rows, weighted if weights are given, float64 [columns]."""
     return np.asarray(values.mean(axis=0) if weights is None else np.average(values, axis=0, weights=weights))
 
 
@@ -150,7 +150,7 @@ def _estimates(
     seed: int,
     level: float,
 ) -> dict[str, tuple[float, float, float]]:
-    """Value and limits by name. `sizes` are the topics of each cluster; of every topic 1 where there are none."""
+    """Value and limits by name; `sizes` are the topics per cluster, 1 each without clusters."""
     n_topics, of_topics = len(sizes), int(sizes.sum())
     truth = class_indicators(y)
     weight = np.ones(len(y)) if row_weight is None else row_weight
@@ -194,7 +194,7 @@ def _jackknife_error(left_out: np.ndarray) -> float:
 
 
 def _loss_interval(sums: np.ndarray, rows: np.ndarray, sizes: np.ndarray, level: float) -> tuple[float, float]:
-    """Limits of the ratio mean of a positive loss over clusters: Student's, on the logarithmic scale."""
+    """Student's limits, on the log scale, of the ratio mean of a positive loss over clusters."""
     of_topics, mean = int(sizes.sum()), sums.sum() / rows.sum()
     residuals = without_own_part(sums - mean * rows, sizes, of_topics)
     reach = student_of(sizes, of_topics, level) * np.sqrt((residuals**2).sum()) / (rows.sum() * mean)

@@ -1,4 +1,4 @@
-"""Zones of the IR score with a guarantee: at most a share alpha of the answers in a zone have another class.
+"""Zones of the IR score that guarantee a share of at most alpha of answers with another class.
 
 Above `right.value` at most alpha of the answers are not right (class 5), below `lack.value` at most alpha are not a
 lack of information (class 1). Each holds for answers to new topics of the same kind, with the given confidence over
@@ -34,7 +34,7 @@ _STEPS = 100  # thresholds are whole hundredths
 
 @dataclass(frozen=True)
 class Zone:
-    """The scores on one side of a threshold, in which at most a share alpha is not of the class `target`.
+    """The scores on one side of a threshold, at most a share alpha of them not of class `target`.
 
     `side` "above" is score > value, "below" is score < value. `value`: the loosest threshold that holds, a
     whole hundredth; NaN where none does, and `why_none` says why. `n` of the `n_rows` answers lie in the
@@ -52,13 +52,13 @@ class Zone:
 
     @property
     def share(self) -> float:
-        """The share of all answers that lie in the zone; NaN without answers."""
+        """The share of all answers in the zone; NaN without answers."""
         return self.n / self.n_rows if self.n_rows else float("nan")
 
 
 @dataclass(frozen=True)
 class Zones:
-    """The zone of right answers and that of lacks of information, for one alpha and one confidence each."""
+    """The zones of right answers and of lacks of information, for one alpha and one confidence each."""
 
     right: Zone
     lack: Zone
@@ -67,7 +67,7 @@ class Zones:
     n_topics: int
 
     def metrics(self) -> dict[str, float]:
-        """The metrics `zone_right_above` and `zone_lack_below`, and of each `_share` and `_missed`."""
+        """The metrics `zone_right_above` and `zone_lack_below`, each with `_share` and `_missed`."""
         return {
             "zone_right_above": self.right.value,
             "zone_right_share": self.right.share,
@@ -79,7 +79,7 @@ class Zones:
 
 
 def fit_zones(frame: pd.DataFrame, alpha: float = ALPHA, confidence: float = CONFIDENCE) -> Zones:
-    """The two zones of a frame of outcomes: qid, ir_score, label, and what tells rows of a topic apart.
+    """The two zones of a frame of outcomes: qid, ir_score, label, and columns that distinguish rows of a topic.
 
     Clusters, where the frame has some, take the place of topics. A missing verdict counts as not right and as no
     lack. Jobs without a single verdict are left out: they had no judge. Not offered for topics that were drawn by
@@ -155,7 +155,7 @@ def fit_zone(
 
 
 def effective_number(topics: np.ndarray) -> float:
-    """How many topics with one answer each count as much as these rows: (sum n_i)^2 / sum n_i^2 (Kish 1965).
+    """The effective number of single-answer topics of these rows: (sum n_i)^2 / sum n_i^2 (Kish 1965).
 
     `topics` int [rows]. That is the number of topics where all have equally many rows, and less where some have more.
     The answers to one topic are taken to be alike, which errs on the safe side where they are not.
@@ -165,7 +165,7 @@ def effective_number(topics: np.ndarray) -> float:
 
 
 def p_value(missed: float, effective: float, alpha: float) -> float:
-    """P value of "more than alpha are missed" where a share `missed` of `effective` topics' answers is.
+    """P value of "more than alpha are missed", given the share `missed` of `effective` topics.
 
     P(Bin(n, alpha) <= n * missed), continued between whole numbers by the incomplete beta function; with one
     answer a topic that is the exact binomial test.
@@ -175,10 +175,10 @@ def p_value(missed: float, effective: float, alpha: float) -> float:
 
 
 def _starts(n_topics: int, level: float, alpha: float) -> list[int]:
-    """How many topics a threshold holds where a chain of tests starts, rising; the level is split evenly.
+    """The rising numbers of topics at which chains of tests start, sharing the level evenly.
 
-    The first is the fewest that can pass, with nothing missed. So few rarely tell a zone in which something
-    is missed, so that others start at two, four, ... times as many, up to a third of the topics.
+    The first is the fewest that can pass, with nothing missed. So few rarely certify a zone with misses, so others
+    start at two, four, ... times as many, up to a third of the topics.
     """
     found = [_fewest(level, alpha)]
     while True:
@@ -195,7 +195,7 @@ def _fewest(level: float, alpha: float) -> int:
 
 
 def _judged_jobs(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of jobs with at least one verdict; the columns that distinguish answers to one topic identify a job."""
+    """The rows of jobs with at least one verdict; columns that distinguish answers to a topic identify a job."""
     by = [column for column in GROUP_COLUMNS if column in frame]
     judged = frame["label"].notna()
     if not by or judged.all():
