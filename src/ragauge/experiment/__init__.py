@@ -1,1 +1,1 @@
-"""Jobs and sweeps: the stages in order, what is recorded of them, pooling, and running a logged run again."""
+"""Jobs and sweeps: stages in order, records, pooling, and rerunning a logged run."""

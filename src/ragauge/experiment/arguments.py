@@ -23,13 +23,13 @@ Prepare = Callable[[Sequence[str], Path], AbstractContextManager[list[str]]]
 
 
 class SweepOrigin(Protocol):
-    """The origin of a sweep; `tags` are those of its MLflow run that say so."""
+    """The origin of a sweep; `tags` record it on the MLflow run."""
 
     @property
     def tags(self) -> Mapping[str, str]: ...
 
     def compared(self, tracker: track.Tracker, run: track.Run) -> list[str]:
-        """Logs how the new run compares with what it came from; the lines to print."""
+        """Logs the comparison of the new run with its origin; returns lines to print."""
 
 
 class Origin(SweepOrigin, Protocol):
@@ -46,11 +46,11 @@ class Origin(SweepOrigin, Protocol):
     def record(self) -> Mapping[str, Any]: ...
 
     def changed(self, tags: Mapping[str, str]) -> list[str]:
-        """The differences of these tags of the new run from the old run's, a line each."""
+        """The differences between the new run's tags and the old run's, a line each."""
 
 
 class Argument(Protocol):
-    """The module of an argument.
+    """The interface of an argument's module.
 
     `prepared` is called where the argument is given. The configuration that it writes has a config group of
     the argument's name, by which the jobs composed from it are known.
@@ -66,7 +66,7 @@ class Argument(Protocol):
 
 
 def preparing(arguments: Sequence[str]) -> Prepare | None:
-    """The plug-in's function that prepares these arguments for Hydra; None where Hydra reads them as they are."""
+    """The plug-in function that prepares these arguments for Hydra; None if they need none."""
     for point in loading.points_of(GROUP):
         if any(argument.startswith(f"{point.name}=") for argument in arguments):
             argument: Argument = loading.loaded(point)
@@ -75,7 +75,7 @@ def preparing(arguments: Sequence[str]) -> Prepare | None:
 
 
 def origin_of(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) -> Origin | None:
-    """The origin of a job; None for one that was configured as usual."""
+    """The origin of a job; None for one configured by command line alone."""
     for point in loading.points_of(GROUP):
         if point.name in choices:
             argument: Argument = loading.loaded(point)
@@ -84,7 +84,7 @@ def origin_of(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) 
 
 
 def origin_of_sweep(jobs: Jobs) -> SweepOrigin | None:
-    """The origin of comparable jobs of a sweep; None where they were configured as usual."""
+    """The origin of comparable jobs of a sweep; None if configured by command line alone."""
     for point in loading.points_of(GROUP):
         if any(point.name in record for record in jobs.records):
             argument: Argument = loading.loaded(point)

@@ -1,4 +1,4 @@
-"""The clusters of a job's topics: those that `cluster` names, and topics that share documents of their evidence."""
+"""Clusters of a job's topics: those of `cluster`, and topics with shared evidence documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def clusters_of_topics(topics: pd.DataFrame, evidence: pd.DataFrame, name: str | None) -> pd.DataFrame:
-    """By qid `topic_cluster`, the clusters that `name` chooses, and `evidence_cluster`, where topics share documents.
+    """By qid, `topic_cluster` as chosen by `name`, and `evidence_cluster` of topics that share documents.
 
     `document` is the clusters of shared evidence (`connected`), unless the topics have an attribute of that name. A
     topic without a value is a cluster of its own. Where every topic is, there is no column. Without a `name` the
@@ -53,7 +53,7 @@ def clusters_of_topics(topics: pd.DataFrame, evidence: pd.DataFrame, name: str |
 
 
 def told_apart(clusters: pd.Series, name: str) -> bool:
-    """Whether any of `clusters`, one a topic, has several topics; ConfigError where all topics are in one."""
+    """Whether any of `clusters` (one per topic) holds several topics; ConfigError if one holds all."""
     n, topics = clusters.nunique(), len(clusters)
     if n == topics:
         log.warning("cluster=%s: every topic is a cluster of its own, so that nothing changes", name)

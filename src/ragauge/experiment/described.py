@@ -1,4 +1,4 @@
-"""The texts about a run: MLflow's description and dataset, and the last lines that a job prints."""
+"""Texts about a run: MLflow's description and dataset, and a job's last printed lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 def job_note(choices: Mapping[str, str], dataset: str, n_tokens: int, model: str, note: str | None) -> str:
-    """The description of a job's run: what it measured, and how to read it; after `tracking.note`.
+    """The description of a job's run, after `tracking.note`: its content, and how to read it.
 
     choices: the chosen option of every config group. model: the LLM that answers.
     """
@@ -59,7 +59,7 @@ def job_note(choices: Mapping[str, str], dataset: str, n_tokens: int, model: str
 
 
 def dataset_of(pipeline: Pipeline) -> dict[str, Any]:
-    """Name, digest, source and size of what a job evaluates, as `Run.dataset` takes them."""
+    """Name, digest, source and size of a job's dataset, as arguments of `Run.dataset`."""
     source = pipeline.components.dataset
     files = source.files() if isinstance(source, ReadsFiles) else {}
     said = {**identity(source), **{f"file {role}": str(path) for role, path in files.items()}}
@@ -73,7 +73,7 @@ def dataset_of(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def describe(job: MeasuredJob, run: track.Run) -> None:
-    """Logs and records what a job measures on and with, and says what changed since the run that it repeats."""
+    """Logs and records a job's dataset and components, and reports changes since the run that it repeats."""
     pipeline, folder, record = job.pipeline, job.folder, job.record
     known = {"dataset_digest": pipeline.entry("dataset").digest, **descriptions(pipeline)}
     record["dataset"] = dataset_of(pipeline)
@@ -92,7 +92,7 @@ def describe(job: MeasuredJob, run: track.Run) -> None:
 
 
 def descriptions(pipeline: Pipeline) -> dict[str, str]:
-    """How components do their work (for example that queries were made without an LLM), as tags."""
+    """Tags that describe the components' work (for example queries made without an LLM)."""
     told: dict[str, str] = {}
     for group in GROUPS:
         component = getattr(pipeline.components, group)
@@ -108,7 +108,7 @@ _SIZES = {"questions": "topics", "documents": "docs", "pieces_of_evidence": "evi
 
 
 def where_text(uri: str, page: str) -> str:
-    """How to open a page of MLflow's UI: the address of the server, or what starts one here."""
+    """How to open a page of MLflow's UI: the server's address, or the command to start one."""
     if uri.startswith(("http://", "https://")):
         return f"MLflow UI: {uri.rstrip('/')}/{page}"
     here = track.absolute_uri(uri) == track.absolute_uri(track.tracking_uri())
@@ -117,7 +117,7 @@ def where_text(uri: str, page: str) -> str:
 
 
 def run_text(run_id: str, folder: Path, uri: str, experiment_id: str) -> str:
-    """The last lines of a single job: its MLflow run, its folder and how to look at it.
+    """The last lines of a single job: its MLflow run, folder, and how to open them.
 
     uri: without secrets.
     """
@@ -125,7 +125,7 @@ def run_text(run_id: str, folder: Path, uri: str, experiment_id: str) -> str:
 
 
 def last_lines(cfg: DictConfig, folder: JobFolder, record: Mapping[str, Any]) -> list[str]:
-    """The lines that a job prints at its end: its numbers in one line, and where to look at them."""
+    """The last lines that a job prints: its numbers in one line, and where to find them."""
     lines = in_numbers(record)
     if folder.sweep is not None:
         return [*lines, f"  MLflow run {record['run_id']}; folder {folder.path}"]
@@ -133,7 +133,7 @@ def last_lines(cfg: DictConfig, folder: JobFolder, record: Mapping[str, Any]) ->
 
 
 def in_numbers(record: Mapping[str, Any]) -> list[str]:
-    """The numbers of a finished job: a line, and more where a sample was judged or people gave labels."""
+    """The numbers of a finished job: a line, and further ones with a judged sample or human labels."""
     target = record.get("sample_target", POPULATION)
     return [job_line(record["name"], record["metrics"]), *judged_lines(record["metrics"], target)]
 

@@ -1,4 +1,4 @@
-"""Verdicts of an earlier run of the same topics, which serve the estimates of a judged sample (`judge.earlier`)."""
+"""Reads verdicts of an earlier run on the same topics, for estimates from a judged sample (`judge.earlier`)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def earlier_labels(cfg: DictConfig, topics: pd.DataFrame) -> pd.Series | None:
-    """The class 1..5 that the run of `judge.earlier` has for each of the topics (Int8 by qid); None without one.
+    """The classes 1..5 of the topics in the run of `judge.earlier` (Int8 by qid); None without such a run.
 
-    Topics that it does not have, or has no verdict on, are left out. Raises ConfigError where no sample is judged.
+    Topics without a verdict there are left out. Raises ConfigError where no sample is judged.
     Raises DataError where the run is no job, has no verdicts, shares no topic, or has another question under a qid; and
     where it was itself judged on a sample, since its seed may have drawn the very topics that are judged now.
     """

@@ -1,4 +1,4 @@
-"""A job's folder: how the job was asked for, and the JSON that it leaves there."""
+"""A job's folder: the request for the job, and its JSON files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobFolder:
-    """Where a job writes and how it was asked for: what Hydra knows of it, in plain values."""
+    """A job's folder and its request, from Hydra, in plain values."""
 
     path: Path
     sweep: Path | None
@@ -34,7 +34,7 @@ class JobFolder:
 
     @property
     def sweep_id(self) -> str | None:
-        """One id for all jobs of a sweep, from its folder's date, time and place; None for a single job."""
+        """The common id of a sweep's jobs, from its folder's date, time and path; None for a single job."""
         if self.sweep is None:
             return None
         place = hashlib.sha256(os.fsencode(self.sweep)).hexdigest()[:6]
@@ -42,17 +42,17 @@ class JobFolder:
 
     @property
     def attempt(self) -> str | None:
-        """The attempt at its sweep that the job is of; None for a single job."""
+        """The job's attempt at its sweep; None for a single job."""
         return None if self.sweep is None else attempt_of(self.sweep)
 
     @property
     def tags(self) -> dict[str, Any]:
-        """The tags by which the attempts at a job of a sweep know each other; none for a single job."""
+        """The tags that link the attempts at a job of a sweep; none for a single job."""
         return {} if self.sweep is None else {"sweep_id": self.sweep_id, "job": self.number}
 
     @property
     def ended_run(self) -> str | None:
-        """The id of the MLflow run on the record of an attempt at the job that was not interrupted."""
+        """The MLflow run id on the record of an uninterrupted attempt at the job."""
         try:
             record = read_record(self.path / RECORD_FILE)
         except DataError:
@@ -62,7 +62,7 @@ class JobFolder:
 
 @dataclass(frozen=True)
 class UnreadableJudge:
-    """The note in a sweep's folder that one of its judges cannot be read; no job asks that judge any more.
+    """A note in a sweep's folder that stops its jobs from asking an unreadable judge.
 
     judge: the config of the judge. A note of an earlier attempt at the sweep does not count.
     """
@@ -76,12 +76,12 @@ class UnreadableJudge:
         return self.folder.sweep and self.folder.sweep / f"unreadable_judge_{name}.json"
 
     def leave(self, error: UnreadableJudgeError) -> None:
-        """Writes the note, for the other jobs of the sweep; nothing for a single job."""
+        """Writes the note for the sweep's other jobs; nothing for a single job."""
         if self._path is not None:
             write_json(self._path, {"job": self.folder.number, "error": str(error)})
 
     def refuse(self) -> None:
-        """MissingError where another job of the sweep left the note in this run."""
+        """MissingError if another job of this attempt left the note."""
         try:
             if self._path is None or not of_this_run(self._path.stat().st_mtime):
                 return
@@ -94,7 +94,7 @@ class UnreadableJudge:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Writes a JSON file without secrets, whole or not at all."""
+    """Writes a JSON file atomically, without secrets."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as draft:
         draft.write_text(json.dumps(redact_tree(value), indent=1, ensure_ascii=False, default=float), encoding="utf-8")

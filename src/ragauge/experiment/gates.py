@@ -1,4 +1,4 @@
-"""Plug-ins and packages that hold a job to the rules of its `gate`, found by an entry point."""
+"""Finds, by entry point, the packages that enforce a job's `gate`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ GROUP = "ragauge.gates"
 
 
 def gates(cfg: DictConfig) -> list[Any]:
-    """The modules that hold the job to its `gate`: none where it has no rules.
+    """The modules that enforce the job's `gate`; none without rules.
 
-    ConfigError where it has some, and nothing is installed that reads them.
+    ConfigError for rules without an installed package that reads them.
     """
     if not cfg.gate:
         return []

@@ -1,4 +1,4 @@
-"""How a job ends, whatever ends it: an exit code, a line for the user, and a record in its folder."""
+"""Ends a job in every case with an exit code, a line for the user, and a record in its folder."""
 
 from __future__ import annotations
 
@@ -68,6 +68,6 @@ def guarded(
 
 
 def exit_code_of(records: Sequence[Mapping[str, Any]]) -> int:
-    """The exit code of several jobs: 0 if all finished, the failures' code where they share one, else 1."""
+    """The exit code of several jobs: 0 if all finished, the failures' common code, else 1."""
     codes = {int(record["exit_code"]) for record in records} - {0}
     return 0 if not codes else codes.pop() if len(codes) == 1 else 1

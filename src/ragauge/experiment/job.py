@@ -1,4 +1,4 @@
-"""One job: a composed config in, an MLflow run and a record in the job's folder out."""
+"""Runs one job: from a composed config to an MLflow run and a record in its folder."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
 
 
 def _database(record: Mapping[str, Any]) -> Path | None:
-    """MLflow's database; None where MLflow is a server, or the job did not come so far."""
+    """MLflow's database; None for a server, or if the job ended before it was known."""
     return track.local_database(record["tracking_uri"]) if "tracking_uri" in record else None
 
 

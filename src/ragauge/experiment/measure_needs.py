@@ -1,8 +1,7 @@
-"""The requests to an LLM that the answer measures of a job would make: each measure runs on the known replies, and asks
-no LLM.
+"""Estimates the LLM requests of a job's answer measures by running them on known replies alone.
 
-Where a reply is unknown the measure goes on with a guess of it (for claims the sentences of the answer). So the
-requests that follow are counted, too, as estimates.
+A measure guesses unknown replies (for claims, the sentences of the answer), so that the requests after them are
+counted, too, as estimates.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def of_measures(
     seed: int,
     again: bool = True,
 ) -> list[pd.DataFrame]:
-    """The requests of every measure that asks an LLM, one a row, as of `ChatLLM.needs_of`, with `who`.
+    """The requests of every measure with an LLM, one per row, as in `ChatLLM.needs_of`, with `who`.
 
     answers: as far as they are known; with `asked_for` those that are missing come from an LLM, and stand-ins
     of their length take their places. contexts: None where they are not known. `seed` draws the topics that
@@ -99,20 +98,20 @@ def _of_measure(
 
 
 def repeating(pipeline: Pipeline) -> list[MeasureAnswers]:
-    """The measures that ask an LLM and are to be measured again."""
+    """The measures with an LLM that are to be repeated."""
     measures = [stage for stage in pipeline.stages if isinstance(stage, MeasureAnswers)]
     return [s for s in measures if "chat" in s.uses and offered(s.component, AnswerMeasureOffers).repeat]
 
 
 def drawn(answers: pd.DataFrame, measure: Any, seed: int) -> list[str]:
-    """The qids that a measure is repeated for, drawn by the seed from the topics that have an answer."""
+    """The qids of a repeated measure, drawn by the seed from the answered topics."""
     able = np.sort(answers.loc[answers["answer"].notna(), "qid"].unique().astype(object))
     chosen = np.random.default_rng(seed).choice(able, min(measure.repeat, len(able)), replace=False)
     return sorted(map(str, chosen))
 
 
 def measured(stage: MeasureAnswers, reads: Reads, tools: Tools, chat: Any) -> pd.DataFrame:
-    """Frame `answer_values` of what is read, asked of the chat and not kept."""
+    """Frame `answer_values` of the reads, by the given chat model, not stored."""
     limited = replace(tools, chat=chat).limited_to(stage.uses, type(stage.component).__name__)
     made = stage.make(reads, limited)["answer_values"]
     assert isinstance(made, pd.DataFrame)
@@ -120,14 +119,14 @@ def measured(stage: MeasureAnswers, reads: Reads, tools: Tools, chat: Any) -> pd
 
 
 def untold(who: str, n: int) -> pd.DataFrame:
-    """n requests of a component that cannot say what asking it would need: tokens and cost are missing."""
+    """n requests of a component without estimates: tokens and cost are missing."""
     keys = [uuid.uuid4().hex for _ in range(n)]
     missing = {"prompt_tokens": float("nan"), "completion_tokens": float("nan"), "cost_usd": float("nan")}
     return pd.DataFrame({"key": keys, "known": False, "exact": False, **missing, "who": who})
 
 
 def _unknown_contexts(pipeline: Pipeline, token: str) -> dict[str, pd.DataFrame]:
-    """Contexts of the length of the budget, of a single passage."""
+    """Stand-in contexts as long as the budget, of a single passage."""
     qids, n = pipeline.frame("topics")["qid"], pipeline.n_tokens
     text = (qids + f" {token} " + "word " * n).astype("str")
     passages = pd.DataFrame(
@@ -142,7 +141,7 @@ def _unknown_contexts(pipeline: Pipeline, token: str) -> dict[str, pd.DataFrame]
 
 
 class _NoVectors:
-    """An embedder for measurements whose values are not read."""
+    """An embedder for measurements whose values are ignored."""
 
     def embed(self, texts: Sequence[str], role: str = "passage", scratch: Any = None) -> np.ndarray:
         return np.zeros((len(texts), 1), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""A job that is being measured: its stages, its outcomes, and what its findings found so far."""
+"""A job during measuring: its stages, outcomes and findings so far."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 class MeasuredJob:
     """`ragauge.contract.jobs.Job`, with its folder.
 
-    found, metrics: the values of the findings so far by name, and their metrics.
+    found, metrics: values by name and metrics of the findings so far.
     """
 
     pipeline: Pipeline
@@ -80,7 +80,7 @@ class MeasuredJob:
 
     @cached_property
     def outcomes(self) -> pd.DataFrame:
-        """A row per topic, as `outcomes.parquet` holds them.
+        """A row per topic, as in `outcomes.parquet`.
 
         To the stages' columns it adds labels by people, slices, and the cause of failure; and for a judged sample
         predictions for the topics that were not judged (and the verdicts of `judge.earlier`).
@@ -107,7 +107,7 @@ class MeasuredJob:
         return findings_for(self.cfg)
 
     def find_out(self, after: After, run: track.Run) -> None:
-        """Computes the findings that come at this place, and logs and prints each."""
+        """Computes, logs and prints the findings of this phase."""
         for finding in self.findings:
             if finding.after != after:
                 continue
@@ -124,13 +124,13 @@ class MeasuredJob:
             tell(shown)
 
     def log(self, run: track.Run, metrics: Mapping[str, float]) -> None:
-        """Logs the metrics of names that are new."""
+        """Logs metrics with new names."""
         new = {name: value for name, value in metrics.items() if name not in self.metrics}
         run.metrics(new)
         self.metrics |= new
 
     def tag_entries(self, run: track.Run) -> list[str]:
-        """Names the stored outputs that the job used, so that they are kept as long as its MLflow run."""
+        """Tags the run with the stored outputs that the job used, so that they are kept as long as the run."""
         used = sorted({*self.pipeline.store.used, *self.record.get("entries_used", ())})
         run.tag(track.entries_tag(used))
         return used

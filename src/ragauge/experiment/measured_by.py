@@ -1,5 +1,4 @@
-"""The settings and models that a job measures with, which decide which jobs may be pooled with it, and its
-predictor."""
+"""The settings and models that a job measures with, which limit its pooling, and its predictor."""
 
 from __future__ import annotations
 
@@ -26,9 +25,9 @@ log = logging.getLogger(__name__)
 
 
 def measured_by(pipeline: Pipeline) -> dict[str, str]:
-    """The digest of what the job measures with, by name: jobs that share all of it may be pooled.
+    """Digests of the job's measurement settings by name; jobs with equal digests may be pooled.
 
-    For a chat model it includes the name that its server reports, known once there are verdicts.
+    For a chat model they include the name that its server reports, known once there are verdicts.
     """
     of = pipeline.components
     means: dict[str, Any] = {"measure": of.measure, "tokenizer": of.tokenizer, "judge": of.judge}
@@ -42,7 +41,7 @@ def measured_by(pipeline: Pipeline) -> dict[str, str]:
 
 
 def fitting_predictor(pipeline: Pipeline, cfg: DictConfig) -> Any:
-    """The configured predictor, None if there is none; ConfigError where it does not fit this job."""
+    """The configured predictor, or None; ConfigError if it does not fit this job."""
     if cfg.predictor is None:
         return None
     model, trained = track.load_predictor(track.tracking_uri(cfg.tracking.uri), cfg.predictor, bool(cfg.trust))
@@ -52,9 +51,9 @@ def fitting_predictor(pipeline: Pipeline, cfg: DictConfig) -> Any:
 
 
 def sample_topics(pipelines: Sequence[Pipeline], predictor: Any) -> None:
-    """Chooses the topics that are judged by their predicted P(5), the same ones for all of the pipelines.
+    """Chooses the topics to judge by their predicted P(5), the same for all pipelines.
 
-    Nothing is left to do where all topics are judged, or a uniform sample of them.
+    Does nothing if all topics, or a uniform sample, are judged.
     """
     sample = pipelines[0].sample
     if sample is None or not pipelines[0].sampled_by_prediction:

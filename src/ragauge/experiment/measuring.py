@@ -1,4 +1,4 @@
-"""A job is measured: its stages run, and after each part of them the findings, logged into one MLflow run."""
+"""Measures a job: runs its stages, and after each phase its findings, into one MLflow run."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _RECORDED = ("docs", "run", "unranked", "layouts", "part_scores")  # frames: whe
 
 
 def pin_window(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
-    """Reads the window of a dataset of traces, if it is one, and writes its ends as times into the config.
+    """Reads the window of a dataset of traces, and writes its ends into the config as times.
 
-    All jobs of a sweep end at the moment that the sweep began. Returns the entry `snapshot` of the job's
-    record, the file that holds what was read; {} for any other dataset.
+    The window of all jobs of a sweep ends when the sweep began. Returns the entry `snapshot` of the job's record, the
+    file with the traces; {} for any other dataset.
     """
     monitored = class_of("dataset", cfg.dataset.get("_target_"), Monitored)  # type: ignore[type-abstract]
     if monitored is None:
@@ -48,13 +48,13 @@ def pin_window(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
 
 
 def _started(folder: JobFolder) -> float:
-    """When the sweep or the job began, in seconds since 1970."""
+    """Start of the sweep or job, in seconds since 1970."""
     file = None if folder.sweep is None else Path(folder.sweep) / _SWEEP_FILE
     return file.stat().st_mtime if file is not None and file.is_file() else time.time()
 
 
 def measure(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
-    """Measures the job into an MLflow run of its own, fills the record, and holds the job to its gate."""
+    """Measures the job into its own MLflow run, fills the record, and checks the gate."""
     start = time.perf_counter()
     # The config error of a single job leaves no run behind; in a sweep every job has its run.
     ready = prepared(cfg, folder) if folder.sweep is None else None
@@ -88,7 +88,7 @@ def measure(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
 
 
 def _find_out(job: MeasuredJob, run: track.Run) -> None:
-    """The findings in their order: what needs no LLM is in MLflow before one is asked, which may take hours."""
+    """Computes the findings in order, so that those without an LLM are in MLflow before it is asked for hours."""
     pipeline, record, of = job.pipeline, job.record, job.pipeline.components
     record["deferred"] = judged_later(pipeline, job.folder)
     (run.folder / "config").mkdir()

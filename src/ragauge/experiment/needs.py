@@ -1,8 +1,7 @@
-"""The requests to LLMs and judges that a job would make and that have no answer yet; asks no LLM.
+"""Estimates a job's unanswered requests to LLMs and judges, without a call.
 
-The store and the ledger are looked up. A run, contexts, answers and verdicts that are there need nothing, and known
-contexts and answers give the real prompts. Where those are not known yet, stand-ins of their length are counted, and
-marked.
+It looks into the store and the ledger. Stored runs, contexts, answers and verdicts need nothing; known contexts and
+answers give the real prompts. Unknown ones are replaced by stand-ins of their length, which are marked.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ def needs(
     seed: int = 0,
     further: Iterable[Callable[[pd.DataFrame | None], list[pd.DataFrame]]] = (),
 ) -> pd.DataFrame:
-    """The requests of the job, one a row: who, key, known, exact, prompt and completion tokens, cost_usd.
+    """The job's requests, one per row: who, key, known, exact, prompt and completion tokens, cost_usd.
 
     who: rewriter, retriever, reranker, compressor, llm, answers.<name> or judge. key: equal for equal
     requests, in all jobs. known: answered already. exact: False where a stand-in is counted. Tokens
@@ -57,7 +56,7 @@ def needs(
 
 
 def _of_part(part: Pipeline, same_answer: bool, judging: bool, seed: int) -> list[pd.DataFrame]:
-    """The needs of a further answer to each topic, or of a further verdict on the same one (`llm.repeat`)."""
+    """The needs of another answer to each topic, or of another verdict on the same one (`llm.repeat`)."""
     asked, answers = before_judging(part)
     found = [] if same_answer else [rows for rows in asked if rows["who"].eq("llm").all()]
     if not same_answer:
@@ -69,14 +68,14 @@ def _of_part(part: Pipeline, same_answer: bool, judging: bool, seed: int) -> lis
 
 
 def gathered(found: list[pd.DataFrame]) -> pd.DataFrame:
-    """The frames of needs one below the other, in their usual columns."""
+    """The concatenated needs in their usual columns."""
     return pd.concat(found, ignore_index=True)[_COLUMNS] if found else pd.DataFrame(columns=_COLUMNS)
 
 
 def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame | None]:
-    """The needs of what asks before the judge, and the answers: missing where they have to be asked for.
+    """The needs before the judge, and the answers, missing where an LLM must be asked.
 
-    The answers are None where no LLM is chosen.
+    The answers are None without an LLM.
     """
     topics, store = pipeline.frame("topics"), pipeline.store
     llm = pipeline.components.llm
@@ -121,7 +120,7 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
 
 
 def _of_measures(pipeline: Pipeline, answers: pd.DataFrame | None, seed: int, again: bool = True) -> list[pd.DataFrame]:
-    """The needs of the answer measures; `answers` are missing where they are not known yet."""
+    """The needs of the answer measures; unknown `answers` are missing."""
     if not any("chat" in measure.uses for measure in pipeline.components.answers.values()):
         return []
     try:
@@ -136,7 +135,7 @@ def _of_measures(pipeline: Pipeline, answers: pd.DataFrame | None, seed: int, ag
 
 
 def _of_varied(pipeline: Pipeline, found: bool) -> list[pd.DataFrame]:
-    """The needs of measures for which the llm answers from other contexts, as far as it was `found` which."""
+    """The needs of measures with answers from other contexts, for contexts that were `found`."""
     llm, judge, topics, store = (
         pipeline.components.llm, pipeline.components.judge, pipeline.frame("topics"), pipeline.store
     )  # fmt: skip
@@ -173,7 +172,7 @@ def _of_varied(pipeline: Pipeline, found: bool) -> list[pd.DataFrame]:
 
 
 def _guessed_of_varied(pipeline: Pipeline, measure: object, who: str) -> list[pd.DataFrame]:
-    """Stand-ins for the answers from one text alone, whichever texts will be found; else untold."""
+    """Stand-ins for answers from single texts that are not found yet; `untold` otherwise."""
     llm, retriever, topics = pipeline.components.llm, pipeline.components.retriever, pipeline.frame("topics")
     depth = offered(measure, PartOffers).depth
     # Who brings the texts would be asked for them.
@@ -187,7 +186,7 @@ def _guessed_of_varied(pipeline: Pipeline, measure: object, who: str) -> list[pd
 
 
 def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
-    """The needs of the judge of one job, whose answers are known or missing."""
+    """The needs of one job's judge; unknown answers are missing."""
     judge = pipeline.components.judge
     if not isinstance(judge, TellsJudging):
         return untold("judge", len(pipeline.to_judge(answers)))
@@ -206,27 +205,27 @@ def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _unanswered(pipeline: Pipeline) -> pd.DataFrame:
-    """Answers of all topics that are answered, none of them known."""
+    """An empty answer row for every topic to be answered."""
     qids = pipeline.to_answer(pipeline.frame("topics"))["qid"]
     answers = pd.array([None] * len(qids), "str")
     return pd.DataFrame({"qid": qids, "n_tokens": pipeline.n_tokens, "answer": answers})
 
 
 def unknown_contexts(pipeline: Pipeline, topics: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Contexts of the right length for these topics, by default those that are answered; the real ones are unknown."""
+    """Stand-in contexts of the right length for these topics, by default those to be answered."""
     text = _TOKEN * pipeline.n_tokens
     qids = (pipeline.to_answer(pipeline.frame("topics")) if topics is None else topics)["qid"]
     return pd.DataFrame({"qid": qids, "n_tokens": pipeline.n_tokens, "text": text})
 
 
 def stand_ins(asked: pd.DataFrame) -> pd.DataFrame:
-    """Needs of stand-in requests: no other job shares these, and none has an answer."""
+    """Needs of stand-in requests, which are unanswered and not shared with other jobs."""
     keys = [uuid.uuid4().hex for _ in range(len(asked))]
     return asked.assign(key=keys, known=False, exact=False)
 
 
 def to_ask(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
-    """[qid, answer] of the answers to judge; those that a chat model has to be asked for are missing."""
+    """The answers to judge [qid, answer], missing where a chat model must be asked."""
     asked = pipeline.to_judge(answers)[["qid", "answer"]]
     # An answer that another part could not give is not asked for again, and not judged; without a status
     # it is not known yet.

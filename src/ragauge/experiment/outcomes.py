@@ -1,4 +1,4 @@
-"""One row per topic: what was retrieved, what was answered, what the judge said."""
+"""One row per topic: retrieval, answer and verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ragauge.estimate.prompts import other_labels
 
 
 def unjudged(judge: Judge, topics: pd.DataFrame) -> frozenset[str]:
-    """The topics without a reference answer, where the judge needs one."""
+    """The topics without a reference answer, if the judge needs one."""
     return frozenset(without_reference(topics) if offered(judge, JudgeOffers).needs_reference else ())
 
 
@@ -48,7 +48,7 @@ def retrieved(
 def features(
     topics: pd.DataFrame, part_scores: pd.DataFrame, contexts: pd.DataFrame, run: pd.DataFrame, n_tokens: int
 ) -> pd.DataFrame:
-    """Columns known of every topic before any LLM is asked, beside its IR score (keyed by qid).
+    """Columns known before any LLM call, besides the IR score (keyed by qid).
 
     evidence_best, evidence_worst: the highest and lowest score of the topic's evidence parts, in [0, 1].
         Missing where the IR score is.
@@ -78,7 +78,7 @@ def features(
 
 
 def with_values(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
-    """The rows with a column for each measure of frame `answer_values`."""
+    """The rows with a column per measure of frame `answer_values`."""
     if values.empty:
         return rows
     wide = values.pivot(index="qid", columns="measure", values="value").astype("float64")

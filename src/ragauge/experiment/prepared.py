@@ -1,4 +1,4 @@
-"""A job before its work: its config is checked, and `dry_run` counts what it would ask for."""
+"""Checks a job's config before its work, and counts its requests for `dry_run`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
-    """The stages and the predictor (None where none is asked for) of a job that nothing speaks against."""
+    """The stages and the predictor (or None) of a job that passed all checks."""
     pipeline = make_pipeline(cfg, folder)
     experiment = cfg.tracking.experiment or str(cfg.dataset.name)
     _ = pipeline.sliced, pipeline.clusters  # checks slices and clusters before any work
@@ -52,7 +52,7 @@ def prepared(cfg: DictConfig, folder: JobFolder) -> tuple[Pipeline, Any]:
 
 
 def check_settings(cfg: DictConfig) -> None:
-    """ConfigError for a setting that no installed package reads, and for looks without a gate."""
+    """ConfigError for a setting without an installed package that reads it, and for looks without a gate."""
     if (looks := OmegaConf.select(cfg, "judge.looks")) is not None and not cfg.gate:
         raise ConfigError(
             f"judge.looks={looks} stops once the gate is decided: give a rule about verdicts, such as "
@@ -66,13 +66,13 @@ def check_settings(cfg: DictConfig) -> None:
 
 
 def judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:
-    """Whether judging needs what other jobs of the sweep retrieved or answered."""
+    """Whether judging depends on other jobs of the sweep."""
     together = judges_together(pipeline.components.judge) or pipeline.sampled_by_prediction
     return folder.sweep is not None and together
 
 
 def dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
-    """Prints and records what the job would need; a sweep's end adds what judging together would."""
+    """Prints and records the job's needs; the end of a sweep adds those of judging together."""
     from ragauge.experiment.needs import NEEDS_FILE, NEEDS_OF_ALL_FILE, added_up, describe_needs, needs
 
     pipeline, predictor = prepared(cfg, folder)

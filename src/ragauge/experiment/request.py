@@ -1,4 +1,4 @@
-"""The request for a job, as its record, its MLflow run and its folder hold it before any work."""
+"""The request for a job, written to its record, MLflow run and folder before any work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def first_record(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
-    """The `job.json` of a job that has not begun."""
+    """The `job.json` of a job before it begins."""
     return {
         "status": "FAILED",
         "name": run_name(cfg, folder.choices),
@@ -51,7 +51,7 @@ def first_record(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
 
 
 def used_places(cfg: DictConfig) -> dict[str, Any]:
-    """The places that a job reads and writes, independent of the working directory; pooling finds it again by them."""
+    """The absolute paths that a job reads and writes, by which pooling finds it again."""
     store = Path(cfg.store).absolute()
     named = {part: cfg[part].get("ledger") for part in ("llm", "evaluator", "judge")}
     ledgers = {part: str(ledger or default_ledger(store)) for part, ledger in named.items()}
@@ -75,7 +75,7 @@ def run_name(cfg: DictConfig, choices: Mapping[str, str]) -> str:
 
 
 def _model(cfg: DictConfig, choices: Mapping[str, str]) -> str:
-    """The answering model: the chat model, the recorded system, or the option of the llm."""
+    """Name of the answering model: the chat model, the recorded system, or the llm's option."""
     from omegaconf import OmegaConf
 
     model = OmegaConf.select(cfg, "llm.chat.model") or OmegaConf.select(cfg, "llm.system")
@@ -91,7 +91,7 @@ def logged_params(cfg: DictConfig) -> dict[str, Any]:
 
 
 def _without_copies(plain: Mapping[str, Any], written: Any) -> dict[str, Any]:
-    """The config with the interpolation where it repeats a whole mapping, which stands elsewhere in it."""
+    """The config with interpolations in place of mappings that it repeats."""
     return {
         key: value
         if not isinstance(value, Mapping)
@@ -103,7 +103,7 @@ def _without_copies(plain: Mapping[str, Any], written: Any) -> dict[str, Any]:
 
 
 def first_tags(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
-    """The tags of a job's MLflow run that are known before any work."""
+    """The tags of a job's MLflow run before any work."""
     packages = ", ".join(dict.fromkeys(p.distribution for p in config_packages() if not p.own))
     return {
         "role": "job",
@@ -122,7 +122,7 @@ def description(cfg: DictConfig, folder: JobFolder) -> str:
 
 
 def write_config(cfg: DictConfig, folder: JobFolder, out: Path) -> None:
-    """Writes the config, the overrides and the installed packages into a folder: what a rerun starts from."""
+    """Writes the config, overrides and installed packages into a folder, for reruns."""
     from omegaconf import OmegaConf
 
     # Unresolved, so that what stands in an environment variable stays there.

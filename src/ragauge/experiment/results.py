@@ -1,4 +1,4 @@
-"""The results of a job or a sweep, read back from MLflow and, where it is on this machine, from the store."""
+"""Results of a job or sweep, read from MLflow and, if local, from the store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ENTRY = re.compile(r"\w+/[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Whereabouts:
-    """A job's folder and store, None where they are not on this machine; <stage>/<digest> by frame."""
+    """A job's folder and store (None if not on this machine), and <stage>/<digest> by frame."""
 
     folder: Path | None = None
     store: Path | None = None
@@ -41,10 +41,9 @@ class Whereabouts:
 
 
 def whereabouts(tags: Mapping[str, str]) -> Whereabouts:
-    """The places in the tag that exist on this machine; nothing where the tag is missing or damaged.
+    """The tag's places that exist on this machine; nothing if the tag is missing or damaged.
 
-    An MLflow server may be shared: a store is a folder of this machine, and an entry a digest, or they are
-    not looked at.
+    An MLflow server may be shared, so a store must be a local folder and an entry a digest, or they are ignored.
     """
     try:
         told = json.loads(tags.get(FRAMES_TAG, "{}"))
@@ -63,7 +62,7 @@ _TABLE, _RUN = "per_question.json", "run.trec"
 
 
 class Logged:
-    """An MLflow run of ragauge's: what of it is the same for a job and for a sweep.
+    """An MLflow run of ragauge: the shared part of jobs and sweeps.
 
     Artifacts are read on first use. run_id, name and status (FINISHED, FAILED, RUNNING, KILLED) are MLflow's.
     """
@@ -79,12 +78,12 @@ class Logged:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The last value of every metric by name: docs/method.md says what each is."""
+        """The last value of every metric by name (docs/method.md)."""
         return dict(self._run.metrics)
 
     @property
     def params(self) -> dict[str, str]:
-        """The configuration, flat, as MLflow holds it: all values are texts."""
+        """The flat configuration from MLflow, all values texts."""
         return dict(self._run.params)
 
     @property
@@ -149,7 +148,7 @@ class JobResult(Logged):
 
     @cached_property
     def folder(self) -> Path | None:
-        """The folder that the job wrote; None where it is not on this machine."""
+        """The job's folder; None if it is not on this machine."""
         folder = self._places.folder
         try:
             record = {} if folder is None else read_record(folder / RECORD_FILE)
@@ -159,7 +158,7 @@ class JobResult(Logged):
 
     @property
     def number(self) -> int:
-        """The job's number in its sweep, from 0; 0 of a single job."""
+        """The job's number in its sweep, from 0; 0 for a single job."""
         return int(self._run.tags.get("job", 0))
 
     @property
@@ -223,7 +222,7 @@ class JobResult(Logged):
 
     @cached_property
     def answers(self) -> pd.DataFrame:
-        """[qid, n_tokens, answer, status, error ...]: an answer per topic; missing, and why, where none came.
+        """[qid, n_tokens, answer, status, error ...]: an answer per topic; a missing one with its error.
 
         From the store the tokens, seconds and cost of each, too, as they were when it was asked for.
         """
@@ -246,7 +245,7 @@ class JobResult(Logged):
         return self._rows("outcomes") if self._parquet is None else self._parquet
 
     def failures(self) -> pd.DataFrame:
-        """The rows of `outcomes` whose answer failed, with the cause; without a judge a DataError."""
+        """The rows of `outcomes` with failed answers and their causes; DataError without a judge."""
         if "failure_cause" not in self.outcomes:
             raise DataError(f"run {self.run_id} has no judged answers: choose a judge, such as judge=lexical")
         return self.outcomes[self.outcomes["failure_cause"].notna()].reset_index(drop=True)
@@ -430,13 +429,13 @@ def load(run_id: str, tracking_uri: str | None = None) -> JobResult | SweepResul
 
 
 def load_job(record: Mapping[str, Any]) -> JobResult:
-    """The job that left a record, from the MLflow that it names."""
+    """The job of a record, from the MLflow that the record names."""
     reader = Reader(track.recorded_uri(record["tracking_uri"]))
     return JobResult(reader.run(record["run_id"]), reader)
 
 
 def load_sweep(folder: Path, records: Sequence[Mapping[str, Any]]) -> SweepResult:
-    """The sweep in a folder from the MLflow that its jobs' records name: all groups of all experiments."""
+    """The sweep in a folder, from the MLflow in its jobs' records: all groups of all experiments."""
     groups: dict[str, Pooled] = {}
     jobs: list[JobResult] = []
     tracked = [record for record in records if "experiment_id" in record]

@@ -1,4 +1,4 @@
-"""The slices of a job's topics: read from the config, found in the dataset, and logged."""
+"""Slices of a job's topics: reads them from the config, computes and logs them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _bins(name: str, bins: Any) -> int | tuple[float, ...] | None:
 
 
 def read_weights(weights: Any, slices: Sequence[SliceBy]) -> dict[str, dict[str, float]]:
-    """The config's `slice_weights`; ConfigError for weights of what is not sliced by, or that are none."""
+    """The config's `slice_weights`; ConfigError for unknown slicings or invalid weights."""
     names = [by.name for by in slices]
     found: dict[str, dict[str, float]] = {}
     for by, given in weights.items():
@@ -147,6 +147,6 @@ def _some(names: Sequence[str]) -> str:
 
 
 def with_slices(outcomes: pd.DataFrame, slices: pd.DataFrame | None) -> pd.DataFrame:
-    """The outcomes with the columns of `slices_of_topics`, and without attributes that are called so."""
+    """The outcomes with the columns of `slices_of_topics`, which replace attributes of the same names."""
     own = outcomes.drop(columns=[c for c in map(str, outcomes.columns) if c.startswith(PREFIX)])
     return own if slices is None else own.merge(slices, on="qid", how="left", validate="one_to_one")

@@ -1,4 +1,4 @@
-"""Logs and keeps a job's numbers once its verdicts are there."""
+"""Logs and stores a job's numbers after its verdicts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STORED = (
 
 
 def log_verdicts(job: MeasuredJob, run: track.Run) -> None:
-    """Logs what the verdicts say, keeps the outcomes in the job's folder, and tags where its frames lie."""
+    """Logs the verdicts' metrics, writes the outcomes into the job's folder, and tags the places of its frames."""
     job.find_out("verdicts", run)
     with replacing(job.folder.path / OUTCOMES_FILE) as draft:
         job.outcomes.to_parquet(draft, index=False)
@@ -33,7 +33,7 @@ def log_verdicts(job: MeasuredJob, run: track.Run) -> None:
 
 
 def frames_tag(pipeline: Pipeline, folder: Path) -> dict[str, str]:
-    """The tag by which a job's frames are found again."""
+    """The tag with the places of a job's frames."""
     found = {
         "folder": str(folder.absolute()),
         "store": str(pipeline.store.root.absolute()),

@@ -1,1 +1,1 @@
-"""A configuration: what it may hold, where it comes from, and which parts of it are trusted."""
+"""The configuration: its allowed content, its sources, and its trusted parts."""

@@ -50,7 +50,7 @@ _NAMES = (
 
 @dataclass
 class Tracking:
-    """Where MLflow writes; null means the environment (MLFLOW_TRACKING_URI), then mlruns/."""
+    """MLflow's place; null means the environment (MLFLOW_TRACKING_URI), then mlruns/."""
 
     uri: str | None = None
     experiment: str | None = None
@@ -61,7 +61,7 @@ class Tracking:
 
 @dataclass
 class Estimation:
-    """The rows that the predictor is fitted on, and how it is fitted."""
+    """The predictor's rows and fit."""
 
     features: list[str] = field(default_factory=lambda: ["ir_score"])
     spline: bool = False
@@ -78,14 +78,14 @@ class ZoneGuarantee:
 
 @dataclass
 class Foreseen:
-    """The target against which the measures of a sweep are held."""
+    """The target of the measures of a sweep."""
 
     target: str | None = None
 
 
 @dataclass
 class Reported:
-    """Which tests of a sweep are corrected together, and which measures it is about."""
+    """The families of a sweep's tests, and its primary measures."""
 
     family: str = FAMILIES[0]
     primary: list[str] = field(default_factory=lambda: list(PRIMARY))
@@ -93,7 +93,7 @@ class Reported:
 
 @dataclass
 class Raced:
-    """When a sweep with `hydra/sweeper=race` drops a system, and by which measure."""
+    """The rule and measure by which a sweep with `hydra/sweeper=race` drops a system."""
 
     measure: str = "right"
     margin: float = 0.03
@@ -104,7 +104,7 @@ class Raced:
 
 @dataclass
 class RecordedSystem:
-    """The file of a system that was recorded, which one of it, and what a missing row is."""
+    """The file of a recorded system, the system's name in it, and the treatment of missing rows."""
 
     path: str | None = None
     docs: str | None = None
@@ -168,21 +168,20 @@ class Config:
 
 
 def register() -> None:
-    """Makes known to Hydra what conf/config.yaml begins with, and packages' configs."""
+    """Registers with Hydra the schema of conf/config.yaml and packages' configs."""
     ConfigStore.instance().store(name="schema", node=Config)
     Plugins.instance().register(PackageSearchPath)
 
 
 def list_quickly() -> None:
-    """Lets Hydra list the groups of `--help` without a copy of its store for each, which it reads alone."""
+    """Makes Hydra list the groups of `--help` without copying its store for each."""
     ConfigStore.__deepcopy__ = lambda self, memo: self  # type: ignore[attr-defined]
 
 
 def refuse_keys(config: Any) -> None:
     """ConfigError for a key or password in clear in a composed config, Hydra's part of it included.
 
-    One that an interpolation reads from the environment is not in clear: it stays an interpolation wherever
-    the config is written.
+    An interpolation from the environment is allowed: it stays an interpolation wherever the config is written.
     """
     plain: Any = OmegaConf.to_container(config, resolve=False)
     hydra = plain.pop("hydra", {})
@@ -214,7 +213,7 @@ _OF_REQUESTS = re.compile(r"prompt|instruct|(^|\.)request(\.|\[|$)", re.I)
 
 
 def _secrets_in_requests(plain: Any) -> Iterator[str]:
-    """The errors in texts of requests, such as prompts, that read a secret: what is asked is kept and logged.
+    """Errors for request texts, such as prompts, that interpolate a secret, since requests are kept and logged.
 
     plain: the config with its interpolations. Looked through are those of the texts, and those of what they name.
     """
@@ -245,7 +244,7 @@ def _secrets_in_requests(plain: Any) -> Iterator[str]:
 
 
 def _secret_name(config: Any, key: str) -> str | None:
-    """The error in a name that an interpolation made of a secret; None where there is none."""
+    """The error for a key or name made from a secret by interpolation, or None."""
     parent, _, last = key.rpartition(".")
     try:
         name = OmegaConf.select(config, key)
@@ -261,7 +260,7 @@ def _secret_name(config: Any, key: str) -> str | None:
 
 
 def check_values(cfg: Any) -> None:
-    """ConfigError for a root value out of its range, and for a number anywhere that no computation could take.
+    """ConfigError for a root value out of range, and for any number that no computation can use.
 
     Types are checked by the schema.
     """
@@ -310,7 +309,7 @@ def check_draws(cfg: Any) -> None:
 
 
 def check_slices(cfg: Any) -> tuple[tuple[SliceBy, ...], dict[str, dict[str, float]]]:
-    """The columns by which topics are sliced, and the weights of slices; ConfigError for anything else."""
+    """The columns by which topics are sliced, and the weights of slices; ConfigError for invalid ones."""
     from ragauge.experiment.slicing import read_slices, read_weights
 
     slices = read_slices(OmegaConf.to_container(cfg.slices, resolve=True))
@@ -318,7 +317,7 @@ def check_slices(cfg: Any) -> tuple[tuple[SliceBy, ...], dict[str, dict[str, flo
 
 
 def settle(cfg: Any) -> None:
-    """Writes what `backend=auto` is here into the config: what is logged then says what was run."""
+    """Replaces `backend=auto` in the config by the backend used here, so that it is logged."""
     from ragauge.retrieval.pretrained import settle_backend
 
     for group, name in _WITH_BACKEND.items():
@@ -331,7 +330,7 @@ def settle(cfg: Any) -> None:
 
 
 def logged_yaml(text: str, where: str) -> Any:
-    """The content of a YAML file that others logged, unresolved; `where` begins the message of a ConfigError.
+    """The unresolved content of an untrusted logged YAML file; `where` begins the message of a ConfigError.
 
     A kilobyte of anchors and aliases, of brackets, or of interpolations would take minutes and gigabytes. A
     tag would make a path or bytes of what stands behind it, which no check of texts sees. OmegaConf, which

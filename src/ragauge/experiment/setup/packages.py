@@ -1,4 +1,4 @@
-"""Configs outside of conf/: those of ragauge's plug-ins and of installed packages, and what shadows what.
+"""Configs outside conf/, of plug-ins and installed packages, and shadowing among them.
 
 A package names its folder of config groups by an entry point of the group `ragauge.configs`. That folder comes behind
 conf/ on Hydra's search path, and the one of `--config-dir` behind both. The plug-ins of ragauge do the same, and come
@@ -29,7 +29,7 @@ _ROOT = Path(__file__).parents[2]  # the package ragauge
 
 @dataclass(frozen=True)
 class ConfigPackage:
-    """An installed package with config groups: its dotted name, its folder, and whose it is."""
+    """An installed package with config groups: its dotted name, folder and distribution."""
 
     module: str
     folder: Traversable
@@ -37,7 +37,7 @@ class ConfigPackage:
 
     @property
     def own(self) -> bool:
-        """Whether it is a plug-in of ragauge."""
+        """Whether it is a ragauge plug-in."""
         return self.module.startswith("ragauge.")
 
 
@@ -56,14 +56,14 @@ class PackageSearchPath(SearchPathPlugin):
 def config_packages() -> tuple[ConfigPackage, ...]:
     """ragauge's plug-ins and the installed packages with config groups, by name of distribution.
 
-    Raises ConfigError, which names entry point and distribution, for one that cannot be read.
+    Raises ConfigError with entry point and distribution for an unreadable one.
     """
     found = [_package(point) for point in loading.points_of(ENTRY_POINT_GROUP)]
     return tuple(sorted(found, key=lambda package: (not package.own, package.distribution, package.module)))
 
 
 def refuse_shadowed(conf: Path, config_dir: Path | None = None) -> None:
-    """ConfigError for a file that Hydra would never read, since a place before it has one of that name.
+    """ConfigError for a file shadowed by one of the same name earlier on Hydra's search path.
 
     The places are conf (ragauge's own), the packages, and config_dir (that of `--config-dir`).
     """
@@ -73,9 +73,9 @@ def refuse_shadowed(conf: Path, config_dir: Path | None = None) -> None:
 
 
 def owners(conf: Path) -> dict[str, str]:
-    """The distribution that each option comes from, by option such as retriever/bm25: conf is ragauge's own.
+    """The distribution of each option, by option such as retriever/bm25; conf is ragauge's own.
 
-    ConfigError for an option that two of them have.
+    ConfigError for an option in two distributions.
     """
     found = dict.fromkeys(_options(conf), "ragauge")
     for package in config_packages():

@@ -1,1 +1,1 @@
-"""The stages of a job, in order, and what runs them."""
+"""The stages of a job, in order, and their runner."""

@@ -1,4 +1,4 @@
-"""The stages that answer, measure answers, and judge."""
+"""Stages that answer, measure answers, and judge."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ GIVEN = ("qid", "n_tokens", "answer", "status")  # columns of the answers that m
 
 
 class Answer(Stage):
-    """The answers at this job's n_tokens; `sampled`: of some topics, those of the frame `asked_contexts`."""
+    """The answers at this job's n_tokens; with `sampled` only to the topics of frame `asked_contexts`."""
 
     name = "answers"
     makes = ("answers",)
@@ -69,12 +69,12 @@ class Answer(Stage):
 
 
 def sees_longest(measure: AnswerMeasure) -> bool:
-    """Whether a measure looks at the passages of the longest context that the job lays out."""
+    """Whether a measure uses the passages of the job's longest context."""
     return offered(measure, AnswerMeasureOffers).sees_longest
 
 
 class NumberPassages(Stage):
-    """numbered_contexts: the contexts as an LLM sees them that is to cite their passages by number."""
+    """numbered_contexts: the contexts with numbered passages, for an LLM that cites them."""
 
     name = "numbered_contexts"
     reads = (Read("contexts"), Read("used_passages"))
@@ -86,12 +86,12 @@ class NumberPassages(Stage):
 
 
 def cites(components: Components) -> bool:
-    """Whether the LLM is to cite the passages of its context by number."""
+    """Whether the LLM cites the passages of its context by number."""
     return offered(components.llm, GeneratorOffers).cite
 
 
 def shown(components: Components) -> str:
-    """The name of the frame of the contexts as the LLM sees them."""
+    """The name of the frame with the contexts that the LLM sees."""
     return "numbered_contexts" if cites(components) else "contexts"
 
 
@@ -115,7 +115,7 @@ class UsedPassages(Stage):
 
 
 class LongestPassages(UsedPassages):
-    """longest_passages: the passages of the longest context of the grid, and how much of each stands in this job's."""
+    """longest_passages: the passages of the grid's longest context, and the part of each in this job's context."""
 
     name = "longest_passages"
     makes = ("longest_passages",)
@@ -123,7 +123,7 @@ class LongestPassages(UsedPassages):
 
 
 class OfMeasure(Stage):
-    """A stage of one answer measure, which has this key in the config; a job may have several of them."""
+    """A stage of the answer measure with this config key; a job may have several."""
 
     def __init__(self, components: Components, budget: Budget, key: str, measure: Any) -> None:
         super().__init__(components, budget)
@@ -167,7 +167,7 @@ class MeasureAnswers(OfMeasure):
 
     @property
     def _of_answers(self) -> tuple[str, ...]:
-        """The columns of the answers that it is given: those that are in its key."""
+        """The columns of the answers that it reads and has in its key."""
         asks_for_marks = "citations" in offered(self.measure, AnswerMeasureOffers).needs
         marks = ("cited_answer",) if asks_for_marks and cites(self.components) else ()
         return (*GIVEN, *marks)
@@ -193,7 +193,7 @@ class MeasureAnswers(OfMeasure):
 
 
 class MeasureRankings(MeasureAnswers):
-    """The values of one measure that looks at the ranking and the context alone."""
+    """The values of one measure of ranking and context."""
 
     @property
     def doing(self) -> str:  # type: ignore[override]
@@ -212,7 +212,7 @@ class MeasureRankings(MeasureAnswers):
 
 
 def checked_values(found: pd.DataFrame, who: str, infos: Sequence[AnswerMeasureInfo]) -> pd.DataFrame:
-    """The frame `answer_values` itself; DataError where it is none, or holds a measure without an info."""
+    """The frame `answer_values` itself; DataError for another form, or a measure without an info."""
     names = {info.name for info in infos}
     frames.check("answer_values", found, who)
     others = sorted(set(found["measure"]) - names)
@@ -223,7 +223,7 @@ def checked_values(found: pd.DataFrame, who: str, infos: Sequence[AnswerMeasureI
 
 
 class AskedAnswers(Stage):
-    """asked_answers: the answers that are to be judged; all of them unless `choose` is given."""
+    """asked_answers: the answers to judge, chosen by `choose` (default: all)."""
 
     name = "asked_answers"
     reads = (Read("answers"),)
@@ -242,7 +242,7 @@ class AskedAnswers(Stage):
 
 
 class AskedContexts(AskedAnswers):
-    """asked_contexts: the contexts that are to be answered from, where a sample of topics is answered."""
+    """asked_contexts: the contexts of the sampled topics to be answered."""
 
     name = "asked_contexts"
     makes = ("asked_contexts",)
@@ -253,7 +253,7 @@ class AskedContexts(AskedAnswers):
 
 
 class Judging(Stage):
-    """The verdicts on the answers that are to be judged (frame `asked_answers`)."""
+    """The verdicts on frame `asked_answers`."""
 
     name = "verdicts"
     reads = (Read("topics"), Read("evidence"), Read("asked_answers", columns=GIVEN))
@@ -283,7 +283,7 @@ def varied_stages(
     measure: Any,
     to_answer: Callable[[pd.DataFrame], pd.DataFrame] | None,
 ) -> Iterator[Stage]:
-    """The stages of one such measure, which has this key in the config; `to_answer` as in `stages`."""
+    """The stages of the measure with this config key; `to_answer` as in `stages`."""
     yield VaryContexts(components, budget, key, measure, to_answer)
     yield AnswerVaried(components, budget, key, measure)
     if measure.judged:
@@ -307,7 +307,7 @@ class OfVaried(OfMeasure):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The frames from which the contexts are made."""
+        """The frames that the contexts are made from."""
         return ("used_passages",) if self.measure.varies == "context" else texts_of_ranking(self.components)
 
     def passages(self, reads: Reads) -> pd.DataFrame:
@@ -317,7 +317,7 @@ class OfVaried(OfMeasure):
 
 
 class VaryContexts(OfVaried):
-    """<key>_contexts: what the llm is to answer from, beside the job's contexts."""
+    """<key>_contexts: further contexts for the llm besides the job's."""
 
     name = "varied_contexts"
     stored = False
@@ -352,9 +352,9 @@ class VaryContexts(OfVaried):
 
 
 class AnswerVaried(OfVaried):
-    """varied_answers: the llm's answers from these contexts; as `answers`, with `variant`.
+    """varied_answers: the llm's answers from these contexts, as `answers` with `variant`.
 
-    Neither the retriever nor this job's n_tokens is in its key, but what they bring.
+    Its key holds not the retriever and this job's n_tokens, but their output.
     """
 
     name = ANSWERED
@@ -390,7 +390,7 @@ class AnswerVaried(OfVaried):
 
 
 class JudgeVaried(OfVaried):
-    """varied_verdicts: the judge's verdicts on these answers; as `verdicts`, with `variant`."""
+    """varied_verdicts: the judge's verdicts on these answers, as `verdicts` with `variant`."""
 
     name = JUDGED
     reads = (Read("topics"), Read("evidence"), _ANSWERS)
@@ -453,11 +453,11 @@ class MeasureVaried(OfVaried):
 
 
 def to_judge(measure: VariesContexts, answers: pd.DataFrame) -> pd.DataFrame:
-    """The answers that the judge is asked about: those of the llm, or what the measure makes of them."""
+    """The answers to judge: the llm's, or the measure's rewritten ones."""
     return measure.to_judge(answers) if isinstance(measure, RewritesAnswers) else answers
 
 
 def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:
-    """The frames one below the other; the first, which has no rows, says which columns there are."""
+    """The concatenated frames, with the columns of the first, empty one."""
     filled = [part for part in parts if len(part)]
     return pd.concat(filled, ignore_index=True) if filled else parts[0]

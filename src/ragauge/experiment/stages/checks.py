@@ -1,4 +1,4 @@
-"""Demands of components on each other, on the dataset and on the job: checked before any work."""
+"""Checks requirements of components on each other, the dataset and the job, before any work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 def check_together(components: Components, choices: Mapping[str, str]) -> None:
-    """Raises ConfigError for components that cannot stand in one job, though each may be right by itself."""
+    """Raises ConfigError for components that are valid alone but not in one job."""
     identity(components.reranker)  # a model that is not there is told before any work
     rewriter, retriever = components.rewriter, components.retriever
     chosen = {group: f"{group}={choices.get(group, '?')}" for group in GROUPS}
@@ -63,7 +63,7 @@ _ASKS = (
 
 
 def check_measures(pipeline: Pipeline, alone: bool = True) -> None:
-    """ConfigError for a measure that `needs` an LLM, answers, contexts, references or evidence, and has none.
+    """ConfigError for a measure whose `needs` (LLM, answers, contexts, references, evidence) the job lacks.
 
     A measure that is `optional` is left out of the job instead; one with a method `check_topics` is given the
     topics, and raises what is wrong with its own files. Reads these and the dataset alone, and asks no LLM. A job

@@ -1,4 +1,4 @@
-"""A config's components, and the stages that they make: checked before any work."""
+"""Builds a config's components and stages, checked before any work."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OF_ESTIMATES = {
 
 
 def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Components:
-    """The component of every config group; ConfigError naming the group where one refuses its values.
+    """The component of every config group; ConfigError names the group of one that refuses its values.
 
     `budget` names what chat models spend together (a sweep's id), unless their config names it.
     """
@@ -66,14 +66,14 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
 
 
 def with_prompts(spec: dict[str, Any], uri: str, key: str) -> dict[str, Any]:
-    """The spec with the texts of the prompts that it names by URI, which a plug-in reads from MLflow at `uri`."""
+    """The spec with prompts named by URI replaced by their texts, read by a plug-in from MLflow at `uri`."""
     for point in points_of("ragauge.prompts") if "'prompts:/" in str(spec) else ():
         spec = loaded(point)(spec, uri, key)
     return spec
 
 
 def _built(key: str, spec: Mapping[str, Any], budget: str | None) -> Any:
-    """Instantiates the spec's `_target_`; chat models without their own `budget` get the one given."""
+    """Instantiates the spec's `_target_`; chat models without a `budget` get the given one."""
     shared = {"budget": budget} if budget and spec.get("budget", "") is None else {}
     try:
         return build(key, {**spec, **shared}, {})
@@ -118,7 +118,7 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
 
 
 def _sample(cfg: DictConfig, group: str = "judge") -> Sample | None:
-    """`sample` and `sample_design` of judge or llm; None where all topics are judged, or answered.
+    """`sample` and `sample_design` of judge or llm; None if all topics are judged or answered.
 
     ConfigError where both have a sample and that of the judge is not within that of the llm.
     """

@@ -1,4 +1,4 @@
-"""The stages from ranked chunks to contexts: passages, their order, the cut at a budget."""
+"""Stages from ranked chunks to contexts: passages, their order, the cut at a budget."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Expand(Stage):
 
 
 class Compress(Stage):
-    """Passages to what of them matters for the question; and their characters before and after."""
+    """Passages to their relevant parts, with their numbers of characters before and after."""
 
     name = "compressed"
     makes = ("passages", "compression")
@@ -80,7 +80,7 @@ class Compress(Stage):
 
 
 def texts_of_ranking(components: Components) -> tuple[str, ...]:
-    """The frames that hold the texts which are laid out: those of chunks, unless a part has changed them."""
+    """The frames with the texts to lay out: the chunks, unless a component has changed them."""
     parts = (components.expander, components.compressor)
     return ("passages",) if any(part.kind != "none" for part in parts) else ("run", "chunks")
 
@@ -106,7 +106,7 @@ class LayOut(Stage):
 
     @property
     def _order(self) -> ContextOrder:
-        """That of the config, or the one that the retriever brings along."""
+        """The config's order, or the retriever's own."""
         if self.components.retriever.reorder_after_cut:
             return LongContextOrder("first")  # pyrefly: ignore[bad-return]
         return self.components.order

@@ -1,4 +1,4 @@
-"""The stages from files to an index: dataset, chunks, index."""
+"""Stages from files to an index: dataset, chunks, index."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ReadDataset(Stage):
 
 
 class Locate(Stage):
-    """evidence with the docnos that it lacked, and lost_evidence, the parts that stand nowhere (`locate`).
+    """evidence with missing docnos filled in, and lost_evidence, the parts found nowhere (`locate`).
 
     Spellings are folded as in the score, so that `measure.fold` is in the key.
     """
@@ -97,14 +97,14 @@ class Chunk(Stage):
         self._require_any(n_chunks, docs.n_rows)
 
     def _require_any(self, n_chunks: int, n_docs: int) -> None:
-        """DataError where documents have no chunk at all and the retriever searches them: every score would be 0."""
+        """DataError if a searching retriever gets documents without any chunk, since every score would be 0."""
         if n_docs and not n_chunks and not isinstance(self.components.retriever, BringsTexts):
             made = f"{type(self.component).__name__} makes no chunk of its {n_docs:,} documents"
             raise DataError(f"dataset {self.components.dataset.name}: {made}: at least one needs a text")
 
 
 class Index(Stage):
-    """The retriever's index folder; of one over others a folder with the index of each, stored by itself.
+    """The retriever's index folder; for a retriever over others, a folder with each separately stored index.
 
     arm: which of the retriever's own retrievers it is the index of; the key is the same as where that one is
     the job's retriever.
@@ -149,9 +149,9 @@ class Index(Stage):
 
 
 def chunks_to_search(retriever: Retriever, reads: Reads) -> pd.DataFrame:
-    """The chunks as a retriever's search needs them: the columns `search_columns`, or all that there are.
+    """The chunks for a retriever's search, with the columns `search_columns`, or all.
 
-    One over others needs what any of them does.
+    A retriever over others needs the columns of all of them.
     """
     searching = list(retrievers_within(retriever).values()) or [retriever]
     names = ["docno"]
@@ -164,5 +164,5 @@ def chunks_to_search(retriever: Retriever, reads: Reads) -> pd.DataFrame:
 
 
 def retrievers_within(retriever: Retriever) -> Mapping[str, Retriever]:
-    """Those that a retriever searches with, by name; none of one that searches by itself."""
+    """The inner retrievers of a retriever by name; none for one that searches by itself."""
     return retriever.retrievers if isinstance(retriever, OverRetrievers) else {}

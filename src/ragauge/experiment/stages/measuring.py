@@ -1,4 +1,4 @@
-"""The stages that measure contexts and rankings."""
+"""Stages that measure contexts and rankings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from ragauge.retrieval.searching import query_checks, searched_by, space_of
 
 
 class Scorable(Stage):
-    """scored_evidence: the parts of the evidence that contexts are scored by (`scorable`)."""
+    """scored_evidence: the evidence parts that contexts are scored by (`scorable`)."""
 
     name = "scored_evidence"
     reads = (Read("topics"), Read("evidence"))
@@ -58,7 +58,7 @@ class Scorable(Stage):
 
 
 class ScorableHere(Stage):
-    """scored_evidence without the topics whose contexts are not known: their IR score is missing."""
+    """scored_evidence without topics of unknown contexts, whose IR score is missing."""
 
     name = "scorable_here"
     reads = (Read("scored_evidence"), Read("unranked"))
@@ -127,7 +127,7 @@ class Floor(Stage):
 
     @property
     def _asked(self) -> bool:
-        """Whether there is to be a floor: one that an LLM is asked for, only where scores are corrected."""
+        """Whether to compute a floor; if that needs an LLM, only for corrected scores."""
         asks = "chat" in offered(self.component, MeasureOffers).uses
         return not asks or is_corrected(self.components.measure)
 
@@ -172,7 +172,7 @@ class ChunkTruth(Stage):
 
 
 def _unranked(components: Components) -> tuple[Read, ...]:
-    """The read of the topics without a ranking of documents; () where all texts are chunks of the corpus."""
+    """The read of the topics without a document ranking; () if all texts are chunks of the corpus."""
     return (Read("unranked"),) if isinstance(components.retriever, BringsTexts) else ()
 
 
@@ -230,7 +230,7 @@ class RankingColumns(Stage):
         return ranking_infos(self.budget.measures)
 
     def shown(self, frame: Callable[[str], pd.DataFrame]) -> list[AnswerMeasureInfo]:
-        """Those of documents where the evidence names any, those of chunks where it has a text."""
+        """Document measures if the evidence names documents, chunk measures if it has texts."""
         evidence = frame("evidence")
         there = {False: bool(evidence["docno"].notna().any()), True: bool(evidence["text"].notna().any())}
         return [info for info, name in zip(self.infos, self.budget.measures, strict=True) if there[of_chunks(name)]]
@@ -310,9 +310,7 @@ _UNRERANKED = Read("run", before="reranked")
 
 
 def has_funnel(components: Components) -> bool:
-    """Whether the measure of the job can be taken of any text: one that uses a model
-    would have to ask it at every step.
-    """
+    """Whether the job's measure applies to any text; one with a model would have to ask it at every step."""
     measure = components.measure
     return isinstance(measure, Measure) and "chat" not in offered(measure, MeasureOffers).uses
 
@@ -366,7 +364,7 @@ class FollowEvidence(_FollowsEvidence):
 
     @property
     def _runs(self) -> dict[str, Read]:
-        """The runs by step: {step: what is read}."""
+        """The runs by step: {step: read}."""
         if self.components.reranker.kind == "none":
             return {"candidates": Read("run")}
         return {"candidates": _UNRERANKED, "reranked": Read("run")}
@@ -402,10 +400,9 @@ class FollowEvidence(_FollowsEvidence):
 
 
 class ScoreUnreranked(_FollowsEvidence):
-    """unreranked_scores: scores of the contexts that the order before reranking would give at every budget, a row per
-    part.
+    """unreranked_scores: scores of contexts in the order before reranking, at every budget, a row per part.
 
-    Neither expanded nor compressed: that was done to what the reranker made.
+    These contexts are neither expanded nor compressed, which happens after reranking.
     """
 
     name = "funnel_unreranked"

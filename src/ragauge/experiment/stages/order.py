@@ -129,7 +129,7 @@ def stages(
 
 
 def _sees_passages(measure: AnswerMeasure) -> bool:
-    """Whether a measure looks at the single passages of contexts."""
+    """Whether a measure uses single passages of contexts."""
     varies = isinstance(measure, VariesContexts) and measure.varies == "context"
     return (
         varies
@@ -139,7 +139,7 @@ def _sees_passages(measure: AnswerMeasure) -> bool:
 
 
 def _following(components: Components, budget: Budget) -> Iterator[Stage]:
-    """The stages that follow evidence through the steps of retrieval, where a job can tell where it is lost."""
+    """The stages that follow evidence through retrieval, if the job can locate its losses."""
     if has_funnel(components):
         yield FindInCorpus(components, budget)
         yield FollowEvidence(components, budget)
@@ -148,7 +148,7 @@ def _following(components: Components, budget: Budget) -> Iterator[Stage]:
 
 
 def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:
-    """The stages that make a run; rewritten queries are held against what the question itself finds."""
+    """The stages that make a run, with a comparison of rewritten queries to the question itself."""
     brings = isinstance(components.retriever, BringsTexts)
     drops = offered(components.dataset, DatasetOffers).own_document == "drop"
     yield Bring(components, budget) if brings else Retrieve(components, budget)
@@ -170,8 +170,7 @@ def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:
 def question_stages(stages: Sequence[Stage]) -> list[Stage]:
     """The stages of a job that work on a question until it is answered, in order.
 
-    Left out are stages that run once for the documents, measures and judges, and what the evaluation alone does with a
-    system's hits.
+    It leaves out stages that run once for all documents, measures, judges, and evaluation-only stages.
     """
     plan = Plan(stages)
     of_question: set[Step] = set()

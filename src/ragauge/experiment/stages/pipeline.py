@@ -1,4 +1,4 @@
-"""One job: its stages, and what they make as the job's frames.
+"""One job: its stages, and their outputs as the job's frames.
 
 Knows neither Hydra nor MLflow: components in, frames out.
 """
@@ -37,7 +37,7 @@ from ragauge.store import Key
 
 @dataclass(frozen=True)
 class Line:
-    """One stage of a job's plan: its key, and whether its output is stored (None: it never is).
+    """One stage of a job's plan: its key, and whether its output is stored (None: never).
 
     waits_for: the stage that has to be made before the key is known; None where it is known.
     """
@@ -90,7 +90,7 @@ class Pipeline(StageRunner):
         return sorted({*self.n_grid, self.n_tokens})
 
     def leave_out(self, answers: Collection[str]) -> None:
-        """Takes answer measures out of the job, by the names that they have in the config."""
+        """Removes answer measures from the job by their config names."""
         if answers:
             kept = {name: one for name, one in self.components.answers.items() if name not in answers}
             self.components = replace(self.components, answers=kept)
@@ -99,7 +99,7 @@ class Pipeline(StageRunner):
 
     @property
     def rewritten(self) -> bool:
-        """Whether a rewriter's queries are searched for (frame `queries`) in place of the questions."""
+        """Whether the job searches for a rewriter's queries (frame `queries`) instead of the questions."""
         return is_rewritten(self.components)
 
     # --- what stages made -----------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class Pipeline(StageRunner):
 
     @property
     def shown_contexts(self) -> pd.DataFrame:
-        """The contexts that the LLM answers from, as it sees them: of one that cites, with the passages numbered."""
+        """The contexts as the LLM sees them, with numbered passages if it cites."""
         return self.frame(shown(self.components) if self.answered is None else AskedContexts.name)
 
     @property
@@ -125,13 +125,13 @@ class Pipeline(StageRunner):
         return self.frame("verdicts")
 
     def contexts_from_ledger(self) -> pd.DataFrame:
-        """`shown_contexts` without a call: Unasked where a retriever would have to ask a chat model."""
+        """`shown_contexts` without a call; raises Unasked if a retriever would ask a chat model."""
         with self.without_calls():
             return self.shown_contexts
 
     @contextmanager
     def without_calls(self) -> Iterator[None]:
-        """Within the block a stage that would have to ask a chat model, or a service, raises Unasked."""
+        """Makes stages that would ask a chat model or a service raise Unasked within the block."""
         chats = [chat for stage in self.stages if (chat := self.chat_of(stage)) is not None]
         for chat in chats:
             chat.from_ledger = True
@@ -143,7 +143,7 @@ class Pipeline(StageRunner):
 
     @property
     def answer_measures(self) -> list[AnswerMeasureInfo]:
-        """How the measures of every topic beside the IR score are shown, in the order of the stages."""
+        """The infos of the answer measures, in the order of the stages."""
         if self._infos is None:
             makers = [stage for stage in self.stages if JOINED in stage.makes]
             # Of a sample the classes alone are estimated: the topics without a verdict have no score to average.
@@ -154,7 +154,7 @@ class Pipeline(StageRunner):
 
     @cached_property
     def retrieved(self) -> pd.DataFrame:
-        """One row per topic at this n_tokens, before any LLM; with the columns of `clusters`."""
+        """One row per topic at this n_tokens before any LLM call, with the columns of `clusters`."""
         found = retrieved(
             self.frame("topics"),
             self.frame("scores"),
@@ -167,14 +167,14 @@ class Pipeline(StageRunner):
 
     @cached_property
     def foreseeing(self) -> pd.DataFrame:
-        """`retrieved` with the measures that look at no answer: what a predictor may read."""
+        """`retrieved` with the measures that need no answer, as input of a predictor."""
         before = [step for step in self.plan.steps if isinstance(step.stage, MeasureRankings | RankingColumns)]
         steps = self._have(before)
         return with_values(self.retrieved, pd.concat([step.done.frame(JOINED) for step in steps], ignore_index=True))
 
     @cached_property
     def outcomes(self) -> pd.DataFrame:
-        """`retrieved` with answer, answer measures, label and statuses; and which topics were sampled."""
+        """`retrieved` with answer, answer measures, label, statuses, and the sample of topics."""
         values = self.frame("answer_values")
         found = (self.retrieved, self.answers, self.verdicts, values)
         rows = outcomes(*found, self.sampled, self.unjudged)
@@ -189,18 +189,18 @@ class Pipeline(StageRunner):
 
     @cached_property
     def clusters(self) -> pd.DataFrame:
-        """The clusters that are chosen, and those of shared evidence, by qid (`clusters_of_topics`)."""
+        """The chosen clusters and those of shared evidence, by qid (`clusters_of_topics`)."""
         return clusters_of_topics(self.frame("topics"), self.frame("evidence"), self.cluster)
 
     @cached_property
     def sliced(self) -> pd.DataFrame | None:
-        """The slices of every topic ([qid, slice:<name> ...]); None where there are none to be."""
+        """The slices of every topic ([qid, slice:<name> ...]); None without slices."""
         topics = self.frame("topics")
         return slices_of_topics(topics, self.slices, self.slice_weights, lambda: self.frame("derived"))
 
     @property
     def asked_before(self) -> bool:
-        """Whether the requests of the llm are those of the retriever: one service, asked once."""
+        """Whether llm and retriever share their requests to one service, asked once."""
         llm, retriever = self.components.llm, self.components.retriever
         if not (isinstance(llm, BringsChat) and isinstance(retriever, BringsChat)):
             return False
@@ -224,7 +224,7 @@ class Pipeline(StageRunner):
             yield Line(stage.label, key, found)
 
     def plan_in_words(self) -> str:
-        """One sentence: how much of the plan is stored, what is made first, and what is made of that."""
+        """A sentence: the stored part of the plan, the first stage to run, and those after it."""
         told = list(self.lines())
         missing = [line for line in told if line.stored is False]
         first = [line.name for line in missing if line.waits_for is None]
@@ -241,12 +241,12 @@ class Pipeline(StageRunner):
 
     @property
     def sampled_by_prediction(self) -> bool:
-        """Whether the topics to judge are chosen by a predictor, from what all jobs of a sweep retrieved."""
+        """Whether a predictor chooses the topics to judge from the retrieval of all jobs of a sweep."""
         return self.sample is not None and self.sample.design == "neyman"
 
     @property
     def sampled(self) -> pd.DataFrame | None:
-        """Which topics are judged: [qid, stratum, judged]; None where all are. Uniform unless set.
+        """The topics to judge: [qid, stratum, judged]; None if all. A uniform sample unless set.
 
         A uniform sample of the judge's is within that of the llm: both are the first topics of one random order.
         """
@@ -256,13 +256,13 @@ class Pipeline(StageRunner):
 
     @property
     def chosen_to_answer(self) -> pd.DataFrame | None:
-        """Which topics are answered, as in `sampled`; None where all are."""
+        """The topics to answer, as in `sampled`; None if all."""
         if self._answered is None and self.answered is not None:
             self._answered = self.answered.chosen(self.frame("topics")["qid"], self.unjudged)
         return self._answered
 
     def to_answer(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of the topics that are answered."""
+        """The rows of the topics to answer."""
         chosen = self.chosen_to_answer
         return frame if chosen is None else _of(chosen, frame).reset_index(drop=True)
 
@@ -272,7 +272,7 @@ class Pipeline(StageRunner):
         return unjudged(self.components.judge, self.frame("topics"))
 
     def set_sampled(self, frame: pd.DataFrame) -> None:
-        """Takes a choice of topics that was made elsewhere, such as for all jobs of a sweep."""
+        """Sets a choice of topics made elsewhere, such as for all jobs of a sweep."""
         self._sampled = frame
         for part in list(vars(self).get("parts", {}).values())[1:]:
             part.set_sampled(frame)
@@ -282,18 +282,18 @@ class Pipeline(StageRunner):
             self.plan.step(name).output = None
 
     def to_judge(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of the topics that are judged: of a sample, and such as have something to judge by."""
+        """The rows of the topics to judge: sampled, and with a reference to judge by."""
         if self.unjudged:
             frame = frame[~frame["qid"].isin(self.unjudged)]
         return frame if self.sampled is None else _of(self.sampled, frame)
 
     def set_verdicts(self, frame: pd.DataFrame) -> None:
-        """Takes verdicts that were made elsewhere, together with those of other jobs."""
+        """Sets verdicts made together with those of other jobs."""
         frame = frames.check("verdicts", frame, "a judge")
         self._check_missing("verdicts", frame, "label")
         self.plan.step("verdicts").output = Output(held={"verdicts": frame})
 
 
 def _of(chosen: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the topics that are chosen."""
+    """The rows of the chosen topics."""
     return frame[frame["qid"].isin(chosen.loc[chosen["judged"], "qid"])]

@@ -1,4 +1,4 @@
-"""The stages of a job as a plan: where each read comes from, the key of what each stage makes, and what is there.
+"""The stages of a job as a plan: the source of each read, the key of each output, and the existing outputs.
 
 `Plan` resolves all reads in one pass over the list, from what the stages declare. A key is then worked out from
 the digests of what was read, and nothing is made for it.
@@ -50,15 +50,15 @@ class Output:
         return self.held[name] if name in self.held else self.stored.frame(name)
 
     def rows(self, name: str) -> pd.DataFrame | Batches:
-        """The rows of such a frame, in batches where they are many."""
+        """The rows of a frame, in batches if there are many."""
         return self.held[name] if name in self.held else self.stored.rows(name)
 
     def n_rows(self, name: str) -> int:
-        """How many rows such a frame has; one that is stored is not read for that."""
+        """Number of rows of a frame; a stored one is not read."""
         return len(self.held[name]) if name in self.held else self.stored.n_rows(name)
 
     def digest(self, read: Read) -> str:
-        """The digest of what is read of it."""
+        """The digest of the read."""
         if read not in self._digests:
             self._digests[read] = self._digest(read)
         return self._digests[read]
@@ -72,7 +72,7 @@ class Output:
 
 
 def read_digest(read: Read, frame: pd.DataFrame) -> str:
-    """The digest of what a stage reads of a frame."""
+    """The digest of the columns that a stage reads of a frame."""
     return content_digest(read.of(frame))
 
 
@@ -89,14 +89,14 @@ class Step:
 
     @property
     def done(self) -> Output:
-        """The output; KeyError where it is not there yet."""
+        """The output; KeyError before it is made."""
         if self.output is None:
             raise KeyError(f"stage {self.stage.label}: not made yet")
         return self.output
 
     @property
     def waits_for(self) -> str | None:
-        """The first stage that has to be made before the key is known; None where all that it reads is there."""
+        """The first stage that must run before the key is known; None if all reads exist."""
         for sources in self.sources.values():
             for source in sources:
                 if source.output is None:
@@ -132,7 +132,7 @@ class Plan:
                 self._makers[name] = (*others, step)
 
     def makers(self, read: Read) -> tuple[Step, ...]:
-        """The steps that make what is read: the last one, or all that make rows of it; none of an unknown frame."""
+        """The steps that make the read: the last one, or all that make rows of it; none for an unknown frame."""
         makers = self._before[read.before] if read.before else self._makers
         return makers.get(f"{read.name}/" if read.folder else read.name, ())
 
@@ -142,7 +142,7 @@ class Plan:
         return found
 
     def step(self, label: str) -> Step:
-        """The step of a stage's label, or of its name."""
+        """The step of the stage with this label or name."""
         found = [step for step in self.steps if label in (step.stage.label, step.stage.name)]
         exact = [step for step in found if step.stage.label == label]
         return (exact or found)[0]
@@ -152,7 +152,7 @@ class Plan:
         return next(step for step in self.steps if step.stage is stage)
 
     def towards(self, wanted: Iterable[Step]) -> list[Step]:
-        """The wanted steps and everything that they read, directly or not, that are not done yet, in order."""
+        """The unfinished steps among the wanted ones and all that they read, directly or not, in order."""
         needed: set[Step] = set()
         waiting = list(wanted)
         while waiting:
@@ -163,7 +163,7 @@ class Plan:
         return [step for step in self.steps if step in needed]
 
     def without(self, leave_out: Callable[[Stage], bool]) -> Plan:
-        """The plan without some stages that no other reads; what is there of the others stays."""
+        """The plan without some stages that no other reads; keeps the other outputs."""
         kept = [step for step in self.steps if not leave_out(step.stage)]
         plan = Plan([step.stage for step in kept])
         for step, before in zip(plan.steps, kept, strict=True):

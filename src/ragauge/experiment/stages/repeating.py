@@ -1,4 +1,4 @@
-"""Repeats: every topic is answered several times, and every answer judged several times.
+"""Answers every topic several times, and judges every answer several times.
 
 A sample is an answer to a topic, a repeat a verdict on it. Each pair of both is a part: a pipeline of its own, with the
 llm and judge that `repeated` gives. Part (0, 0) is the job itself, so that a single answer keeps all of its keys.
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Repeats:
-    """How often every topic is answered (`llm.repeat`), and every answer judged (`judge.per_answer`)."""
+    """Number of answers per topic (`llm.repeat`) and of verdicts per answer (`judge.per_answer`)."""
 
     answers: int = 1
     verdicts: int = 1
@@ -43,7 +43,7 @@ ONCE = Repeats()
 
 
 def checked_repeats(answers: Any, verdicts: Any, components: Components) -> Repeats:
-    """The repeats that a job makes (None: one), 1 of what is always the same; ConfigError if they cannot be."""
+    """The job's repeats (None: one), 1 for deterministic components; ConfigError if they are impossible."""
     answers, verdicts = (1 if times is None else times for times in (answers, verdicts))
     require_count("llm.repeat", answers)
     require_count("judge.per_answer", verdicts)
@@ -63,7 +63,7 @@ def checked_repeats(answers: Any, verdicts: Any, components: Components) -> Repe
 
 
 def _differing(key: str, times: int, component: Any) -> int:
-    """`times`, but 1 for a component that gives the same each time; ConfigError where it cannot be asked again."""
+    """`times`, or 1 for a deterministic component; ConfigError if the component cannot repeat."""
     if times == 1:
         return 1
     if isinstance(component, Repeatable):
@@ -88,7 +88,7 @@ def parts_of(pipeline: Any) -> dict[tuple[int, int], Any]:
 
 
 def _part(pipeline: Any, sample: int, repeat: int) -> Any:
-    """The job with another answer and verdict; what it reads, models, times and choice of topics are shared."""
+    """The job with another answer and verdict; it shares reads, models, times and choice of topics."""
     of: Any = pipeline.components
     components = replace(
         of,
@@ -106,13 +106,13 @@ def _part(pipeline: Any, sample: int, repeat: int) -> Any:
 
 
 def _of_answer(measure: Any) -> bool:
-    """Whether a measure's values are other ones for another answer from the same context."""
+    """Whether a measure's values depend on the answer, given the context."""
     apart = isinstance(measure, VariesContexts | MeasuresLayouts | MeasuresRepeats)
     return not apart and any(info.of == "answer" for info in infos_of(measure))
 
 
 def share_outputs(pipeline: Any) -> None:
-    """Gives each part what the job, or the part of the same answer, has made before its own stages."""
+    """Shares the outputs of the job, or of the part with the same answer, with each part."""
     for (sample, repeat), part in pipeline.parts.items():
         if sample or repeat:
             source, until = (pipeline.parts[sample, 0], "verdicts") if repeat else (pipeline, "answers")
@@ -125,7 +125,7 @@ def share_outputs(pipeline: Any) -> None:
 
 
 def repeated_answers(pipeline: Any) -> dict[int, tuple[pd.DataFrame, pd.DataFrame]]:
-    """The answers of every sample, and the values by [qid x measure] of the measures of answers; made now."""
+    """The answers of every sample, and the values [qid x measure] of answer measures; computed now."""
     found = {}
     for (sample, repeat), part in pipeline.parts.items():
         share_outputs(pipeline)
@@ -138,7 +138,7 @@ def repeated_answers(pipeline: Any) -> dict[int, tuple[pd.DataFrame, pd.DataFram
 
 
 def all_answers(pipeline: Any) -> pd.DataFrame:
-    """The answers of all samples one below the other, as their costs are counted: each has a qid of its own."""
+    """The concatenated answers of all samples for counting costs, each with its own qid."""
     if not pipeline.repeats.several:
         return pipeline.answers
     frames = repeated_answers(pipeline).items()
@@ -147,7 +147,7 @@ def all_answers(pipeline: Any) -> pd.DataFrame:
 
 
 def all_verdicts(pipeline: Any) -> pd.DataFrame:
-    """The verdicts of all parts one below the other, as their costs are counted; requests of repeats differ."""
+    """The concatenated verdicts of all parts for counting costs; requests of repeats differ."""
     if not pipeline.repeats.several:
         return pipeline.verdicts
     share_outputs(pipeline)
@@ -181,7 +181,7 @@ def repeated(pipeline: Any) -> pd.DataFrame:
 
 
 def with_repeats(pipeline: Any, rows: pd.DataFrame) -> pd.DataFrame:
-    """Outcomes with what all answers and verdicts say (`outcomes_of_repeats`), and columns of `MeasuresRepeats`."""
+    """Outcomes over all answers and verdicts (`outcomes_of_repeats`), with columns of `MeasuresRepeats`."""
     of_repeats = [one for one in pipeline.components.answers.values() if isinstance(one, MeasuresRepeats)]
     if pipeline.repeats.several:
         rows = outcomes_of_repeats(rows, pipeline.repeated, pipeline.components.judge.kind != "none")

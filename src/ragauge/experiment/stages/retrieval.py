@@ -1,4 +1,4 @@
-"""The stages that rank: for a question, for rewritten queries, and again by a reranker."""
+"""Stages that rank: for a question, for rewritten queries, and by a reranker."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SEARCHED = (Read("chunks"), Read("index", folder=True))
 
 
 class Retrieve(Stage):
-    """The ranked chunks of every topic, for its question as it is."""
+    """The ranked chunks of every topic for its unchanged question."""
 
     name = "run"
     makes = ("run",)
@@ -63,7 +63,7 @@ class Retrieve(Stage):
 
 
 class Bring(Stage):
-    """The ranked texts of every topic by a retriever that brings them along; they join the chunks.
+    """The ranked texts of every topic by a retriever with its own texts, which join the chunks.
 
     Texts that are documents or chunks of the corpus get their docnos (`recognised`). unranked: [qid, why], the topics
     without a ranking of documents. NO_CONTEXT: their contexts are not known. NO_DOCUMENT: it is not known which
@@ -119,13 +119,13 @@ class Bring(Stage):
     def _recognised(
         self, run: pd.DataFrame, texts: pd.DataFrame, reads: Reads
     ) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
-        """The run and the texts with the docnos of the corpus, and the topics whose documents are not known."""
+        """The run and texts with the corpus's docnos, and the topics with unknown documents."""
         run, texts = recognised(run, texts, reads["chunks"], reads.rows("docs"))
         return run, texts, of_no_document(run, reads["chunks"], texts)
 
 
 class BringAlone(Bring):
-    """The part of `Bring` that is the system's own work: its texts as they come."""
+    """The system's own part of `Bring`: its raw texts."""
 
     reads: tuple[Read, ...] = (Read("chunks"), TURNS)
 
@@ -136,7 +136,7 @@ class BringAlone(Bring):
 
 
 class LeaveOutOwn(Stage):
-    """The run without the document that a topic is itself: same id, same text, with or without its title in front.
+    """The run without documents identical to their topic: same id, same text, with or without the title in front.
 
     own_documents: [qid] of the topics whose ranking held it. BEIR's evaluator leaves it out, too (ArguAna).
     """
@@ -160,7 +160,7 @@ class LeaveOutOwn(Stage):
 
 
 class FoundByQuestion(Stage):
-    """found_by_question: [qid, docno] of the question's own run, under a name that no later run takes."""
+    """found_by_question: [qid, docno] of the question's own run, under a unique name."""
 
     name = "found_by_question"
     reads = (Read("run"),)
@@ -172,7 +172,7 @@ class FoundByQuestion(Stage):
 
 
 class Recall(Stage):
-    """ann: the share of the exact ten best hits that an approximate search finds ([metric, value])."""
+    """ann: recall of the exact ten best hits by an approximate search ([metric, value])."""
 
     name = "ann"
     reads = (*_SEARCHED, QUESTIONS)
@@ -191,7 +191,7 @@ class Recall(Stage):
 
 
 class Rewrite(Stage):
-    """The queries that are searched for, by a rewriter."""
+    """The queries of a rewriter."""
 
     name = "queries"
     makes = ("queries",)
@@ -245,7 +245,7 @@ class RetrieveRewritten(Stage):
 
 
 def is_rewritten(components: Components) -> bool:
-    """Whether queries are searched for in place of the questions.
+    """Whether retrieval searches for queries instead of the questions.
 
     A retriever that finds nothing, or that is given the evidence, ignores queries, so none are made.
     """
@@ -255,13 +255,13 @@ def is_rewritten(components: Components) -> bool:
 
 
 def standalone_reads(components: Components) -> tuple[Read, ...]:
-    """What a stage after the retriever reads of the questions: those that a rewriter made stand alone, too."""
+    """The reads of the questions for stages after the retriever, including a rewriter's standalone ones."""
     alone = is_rewritten(components) and offered(components.rewriter, PartOffers).stands_alone
     return (QUESTIONS, Read("queries", columns=("qid", "query"))) if alone else (QUESTIONS,)
 
 
 def standalone(reads: Reads, components: Components) -> pd.DataFrame:
-    """The topics [qid, query], each question as it was made to stand alone: the last of its queries."""
+    """The topics [qid, query] with standalone questions: the last query of each."""
     topics = reads["topics"]
     if len(standalone_reads(components)) == 1:
         return topics
@@ -270,7 +270,7 @@ def standalone(reads: Reads, components: Components) -> pd.DataFrame:
 
 
 class Rerank(Stage):
-    """A run to another run of its chunks."""
+    """A run with its chunks in another order."""
 
     name = "reranked"
     makes = ("run",)
@@ -295,5 +295,5 @@ class Rerank(Stage):
 
 
 def retrieved_chunks(reads: Reads, run: str | Read = "run") -> pd.DataFrame:
-    """The chunks that a run names, in the order of the corpus."""
+    """The chunks in a run, in the order of the corpus."""
     return reads.where("chunks", "docno", reads[run]["docno"].unique())

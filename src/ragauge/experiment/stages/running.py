@@ -1,4 +1,4 @@
-"""Gets what the stages of a job make, from the store or made once: a loop over the plan.
+"""Runs the plan of a job in a loop, reading each stage's output from the store or making it once.
 
 Steps are made in the order of the plan, each after everything that it reads. The plan works out the key of each
 (`ragauge.experiment.stages.plan`). So no stage runs inside of another.
@@ -44,7 +44,7 @@ _REPLIES = 10  # unreadable ones, if none is readable, that say that the judge's
 
 @dataclass(frozen=True)
 class Making:
-    """Seconds, and US dollars of chat models, that a stage's output took when it was made, by any job.
+    """Seconds and US dollars (chat models) that making a stage's output took, in any job.
 
     Replies of the ledger count as what they cost when they were paid for. NaN: unknown.
     """
@@ -83,7 +83,7 @@ class StageRunner:
 
     @property
     def asked_before(self) -> bool:
-        """Whether the requests of the llm were sent already, and its answers cost nothing more."""
+        """Whether the llm's requests were sent already, so that its answers are free."""
         return False
 
     @cached_property
@@ -96,19 +96,18 @@ class StageRunner:
 
     @cached_property
     def shared_chat(self) -> SharedChat | None:
-        """The job's chat model for components that ask it beside the llm's own answers; None without one."""
+        """The job's chat model for components other than the llm; None without one."""
         llm = self.components.llm
         return SharedChat(llm) if llm.kind == "chat" and isinstance(llm, ChatModel) else None
 
     @cached_property
     def evaluator_chat(self) -> SharedChat | None:
-        """The chat model that answer measures ask: the evaluator, else the job's; None without either."""
+        """The chat model of answer measures: the evaluator, else the job's; None without either."""
         evaluator = self.components.evaluator
         return SharedChat(evaluator) if isinstance(evaluator, ChatModel) else self.shared_chat
 
     def chat_of(self, stage: Stage) -> SharedChat | None:
-        """The chat model that the component of a stage asks: its own, where it brings one, the evaluator, or the
-        llm."""
+        """The chat model of a stage's component: its own, the evaluator, or the llm."""
         if isinstance(stage.component, BringsChat) and "chat" in stage.uses:
             return self._own_chats.setdefault(stage, SharedChat(stage.component.own_chat))
         return self.evaluator_chat if stage.evaluates else self.shared_chat
@@ -116,49 +115,49 @@ class StageRunner:
     # --- what stages made -----------------------------------------------------------------------------
 
     def frame(self, name: str) -> pd.DataFrame:
-        """A frame of the job, made now where it is not there yet."""
+        """A frame of the job, made now if absent."""
         return self._frame_of(Read(name))
 
     def frame_for(self, stage: str, name: str) -> pd.DataFrame:
-        """A frame in the version that a stage reads, where several stages make it."""
+        """The version of a frame that a stage reads, if several stages make it."""
         return self._frame_of(Read(name, before=stage))
 
     def rows(self, name: str) -> pd.DataFrame | Batches:
-        """The rows of a frame of the job, in batches where they are many."""
+        """The rows of a frame of the job, in batches if there are many."""
         makers = self._have(self.plan.makers(Read(name)))
         return makers[0].done.rows(name) if len(makers) == 1 else self.frame(name)
 
     def entry(self, stage: str) -> Entry:
-        """The stored output of a stage, made now where it is not there yet."""
+        """The stored output of a stage, made now if absent."""
         return self._have([self.plan.step(stage)])[0].done.stored
 
     def entry_of(self, frame: str) -> Entry:
-        """The stored output that holds a frame, of the last stage that makes it."""
+        """The stored output with a frame, of the last stage that makes it."""
         return self._have(self.plan.makers(Read(frame)))[-1].done.stored
 
     def entries_of(self, names: Iterable[str]) -> dict[str, str]:
-        """<stage>/<digest> of the store entry by frame, of those frames that the job read or made there."""
+        """<stage>/<digest> of the store entry by frame, for frames that the job read from or wrote to the store."""
         last = {name: makers[-1].output for name in names if (makers := self.plan.makers(Read(name)))}
         entries = {name: output.entry for name, output in last.items() if output is not None}
         return {name: f"{e.key.stage}/{e.digest}" for name, e in entries.items() if e is not None}
 
     def folder_of(self, name: str) -> Path:
-        """The folder that a stage filled."""
+        """The folder filled by a stage."""
         return self.entry(name).path
 
     def key(self, stage: str, **given: pd.DataFrame) -> Key:
-        """The key of a stage's output; `given` frames replace those that the job would make.
+        """The key of a stage's output; `given` frames replace the job's own.
 
-        The other reads of the stage are made now where they are not there yet.
+        Other reads of the stage are made now if absent.
         """
         return self._key_of(self.plan.step(stage), given)
 
     def key_of(self, stage: Stage, **given: pd.DataFrame) -> Key:
-        """`key` of one of several stages of a name."""
+        """`key` for one of several stages with the same name."""
         return self._key_of(self.plan.of_stage(stage), given)
 
     def identity_of(self, component: Any) -> dict[str, Any]:
-        """Everything that can change the component's output; for a chat model also the name that its server reports."""
+        """The component's identity; for a chat model also the name that its server reports."""
         return {**identity(component), **self._served(component)}
 
     def _frame_of(self, read: Read) -> pd.DataFrame:
@@ -179,7 +178,7 @@ class StageRunner:
     # --- running --------------------------------------------------------------------------------------
 
     def _have(self, wanted: Sequence[Step]) -> Sequence[Step]:
-        """The wanted steps, made now where they are not there, in the order of the plan, after what they read."""
+        """The wanted steps, made now if absent, in the order of the plan, after their reads."""
         for step in self.plan.towards(wanted):
             step.output = self._run(step)
         return wanted
@@ -208,7 +207,7 @@ class StageRunner:
         return {"served": served} if served else {}
 
     def _reads(self, step: Step) -> Reads:
-        """The frames and folders that the stage names in `reads`, and nothing else."""
+        """The frames and folders in the stage's `reads`."""
 
         def source(read: Read) -> Output:
             return step.sources[read][-1].done
@@ -225,7 +224,7 @@ class StageRunner:
         return replace(self.tools, chat=self.chat_of(stage)).limited_to(stage.uses, who)
 
     def _got(self, step: Step) -> Output:
-        """The stored output, whichever of its rows are missing."""
+        """The stored output, even with missing rows."""
         stage, key, told = step.stage, self._key(step), dict[str, float]()
         reads, tools = self._reads(step), self._tools(stage)
 
@@ -256,7 +255,7 @@ class StageRunner:
         return Output(entry)
 
     def _replies(self, step: Step) -> Output:
-        """Answers, their values, or verdicts: from the store (then they cost nothing) or made now."""
+        """Answers, their values, or verdicts, from the store (at no cost) or made now."""
         stage, key, told = step.stage, self._key(step), dict[str, float]()
         reads, tools = self._reads(step), self._tools(stage)
         name = stage.makes[0]
@@ -291,7 +290,7 @@ class StageRunner:
 
     @contextmanager
     def _told(self, stage: Stage, told: dict[str, float]) -> Iterator[None]:
-        """Calls of the shared chat model in the block count for the stage's group; `told` gets their cost."""
+        """Counts calls of the shared chat model in the block for the stage's group; `told` gets their cost."""
         chat = self.chat_of(stage)
         if chat is None:
             yield
@@ -305,7 +304,7 @@ class StageRunner:
                 told["cost_usd"] = full_cost(chat.replies(stage.asks_as).iloc[before:], chat.chat)
 
     def _working(self, step: Step) -> AbstractContextManager[object]:
-        """Reports the stage's work, with its number of rows, while the block lasts."""
+        """Shows the progress of the stage, with its number of rows, during the block."""
         doing = step.stage.doing
         if not doing:
             return nullcontext()
@@ -323,7 +322,7 @@ class StageRunner:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
     def _check_missing(self, what: str, frame: pd.DataFrame, value: str) -> None:
-        """MissingError where too many of the answers or verdicts that were asked for are missing.
+        """MissingError if too many of the requested answers or verdicts are missing.
 
         UnreadableJudgeError where the judge replied to ten requests or more, and never readably.
         """
@@ -352,7 +351,7 @@ class StageRunner:
 
 
 def _whole(stage: Stage, frame: pd.DataFrame, reads: Reads) -> pd.DataFrame:
-    """The frame of a stage that asks, a row for every topic; Incomplete where a rerun should ask again."""
+    """The frame of an asking stage, a row per topic; Incomplete if a rerun should ask again."""
     name, value = stage.makes[0], str(stage.asks)
     frame = frames.check(name, frame)
     lost = set(reads[stage.reads[-1]]["qid"]) ^ set(frame["qid"])

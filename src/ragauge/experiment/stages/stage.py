@@ -1,7 +1,7 @@
-"""A stage of a job: what it reads and makes, and the component that does it.
+"""A stage of a job: its reads, its outputs and its component.
 
-Its version is raised when its code, or that of what it calls in ragauge, gives another output:
-tests/experiment/test_golden.py fails where it was forgotten.
+Raise its version when its code, or ragauge code that it calls, changes its output:
+tests/experiment/test_golden.py fails if that was forgotten.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Components:
 
 @dataclass(frozen=True)
 class Budget:
-    """n_tokens of this job, and all budgets that it lays out, ascending: the grid with n_tokens in it.
+    """n_tokens of this job, and all budgets to lay out, ascending: the grid including n_tokens.
 
     measures: the names of the measures of its run, over documents or over chunks.
     derived: names of the columns computed from the questions for slices.
@@ -85,7 +85,7 @@ class Budget:
 
 
 class Incomplete(Exception):
-    """Raised by a stage, with its partial output, where a rerun should ask again for the missing rows.
+    """Raised by a stage, with its partial output, if a rerun should ask for the missing rows again.
 
     failed, of: topics without an output, and all, where `max_missing_share` is to be held against them; what
         they are without.
@@ -113,12 +113,12 @@ class Read:
     optional: tuple[str, ...] = ()
 
     def of(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The frame with the columns that matter; a dry run knows answers without all of theirs."""
+        """The frame with the relevant columns; in a dry run, answers may lack some."""
         columns = [name for name in (*self.columns, *self.optional) if name in frame]
         return frame[columns] if columns else frame
 
     def __str__(self) -> str:
-        """How `key.json` names it."""
+        """Its name in `key.json`."""
         columns = f"[{','.join(self.columns)}]" if self.columns else ""
         before = f"@{self.before}" if self.before else ""
         return f"{self.name}{before}{columns}{'/' if self.folder else ''}"
@@ -153,15 +153,15 @@ class Reads:
         return declared.of(self._frame(declared))
 
     def rows(self, read: str | Read) -> pd.DataFrame | Batches:
-        """The rows of a frame, in batches where they are many."""
+        """The rows of a frame, in batches if there are many."""
         return self._rows(self._named(read))
 
     def folder(self, stage: str) -> Path:
-        """The folder that the stage of this label filled."""
+        """The folder filled by the stage with this label."""
         return self._folder(self._named(Read(stage, folder=True)))
 
     def columns(self, name: str, columns: Sequence[str]) -> pd.DataFrame:
-        """All rows of a frame, with these columns alone."""
+        """All rows of a frame, with these columns."""
         return columns_of(self.rows(name), columns)
 
     def where(self, name: str, column: str, values: Collection[str]) -> pd.DataFrame:
@@ -210,38 +210,38 @@ class Stage:
 
     @property
     def label(self) -> str:
-        """The name by which its folder is read: its name, unless a job has several stages of that name."""
+        """The name under which its folder is read: its own, unless a job has several such stages."""
         return self.name
 
     @property
     def asks_as(self) -> str:
-        """Under what name its own calls are counted: that of the group, or `<group>.<name>` of a list."""
+        """The name under which its calls are counted: the group, or `<group>.<name>` in a list."""
         return self.group
 
     @property
     def component(self) -> Any:
-        """The component that does the work; None where the stage does it itself."""
+        """The component that does the work; None if the stage does it itself."""
         return None
 
     @property
     def uses(self) -> frozenset[str]:
-        """The shared models that it gets; their identities are part of the key."""
+        """Its shared models, whose identities are part of the key."""
         return frozenset() if self.component is None else self.component.uses
 
     def params(self) -> dict[str, Any]:
-        """Everything else that can change the output, as JSON values; the component's identity by default."""
+        """Everything else that can change the output, as JSON; by default the component's identity."""
         return {} if self.component is None else {"component": identity(self.component)}
 
     def inputs(self) -> dict[str, str]:
-        """Digests of what is read beside frames, by name."""
+        """Digests of reads other than frames, by name."""
         return digests_of_files(self.component) if self.of_files else {}
 
     def shown(self, frame: Callable[[str], pd.DataFrame]) -> Sequence[AnswerMeasureInfo]:
-        """Those of `infos` that this job's dataset can have values of; `frame` gives frames by name."""
+        """The `infos` that this job's dataset can have values for; `frame` gives frames by name."""
         return self.infos
 
     def make(self, reads: Reads, tools: Tools) -> Made:
-        """The frames of `makes`; what is stored may come in batches."""
+        """The frames of `makes`; stored ones may come in batches."""
         raise NotImplementedError
 
     def fill(self, folder: Path, reads: Reads, tools: Tools) -> None:

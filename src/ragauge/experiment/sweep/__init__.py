@@ -1,1 +1,1 @@
-"""Jobs together: groups, pooling, judging at the end, contrasts, reports."""
+"""Sweeps: groups of jobs, pooling, judging at the end, contrasts, reports."""

@@ -1,4 +1,4 @@
-"""The groups of a sweep: its jobs divided into those whose numbers may be pooled.
+"""Divides a sweep's jobs into groups whose numbers may be pooled.
 
 Jobs of one group measured the same topics with the same measure, tokenizer, answer measures and judge
 (`ragauge.contract.comparable`). They differ in the system, its budget, or how their numbers are estimated. Jobs without
@@ -24,7 +24,7 @@ _NO_VERDICTS = ""
 
 @dataclass(frozen=True)
 class Group:
-    """Comparable jobs: what tells them from the other groups of their sweep, and their records.
+    """Comparable jobs: their records, and what distinguishes them from the sweep's other groups.
 
     `name` reads `dataset=hotpotqa, judge=lexical`; it is empty where the sweep has no other group, and no two
     groups of a sweep have the same. `dataset` names the collection alone, and `means` is equal for groups
@@ -38,7 +38,7 @@ class Group:
 
 
 def divide(records: Sequence[dict[str, Any]]) -> list[Group]:
-    """The finished jobs of a sweep by group, in the order in which the groups' first jobs come."""
+    """The finished jobs of a sweep by group, in the order of the groups' first jobs."""
     parts = _parts(records)
     keys = [tuple(part.items()) for part in parts]
     members = {key: [i for i, other in enumerate(keys) if other == key] for key in dict.fromkeys(keys)}
@@ -59,9 +59,9 @@ def divide(records: Sequence[dict[str, Any]]) -> list[Group]:
 
 
 def closest(failed: Mapping[str, Any], groups: Sequence[Group]) -> int:
-    """The place of the group that a failed job shares most choices and overrides with (of equal the first).
+    """Index of the group with most choices and overrides in common with a failed job (the first of ties).
 
-    The group that it would have joined is often unknown: it may have failed before that was decided.
+    Its own group is often unknown, since it may have failed before that was decided.
     """
 
     def shared(group: Group) -> int:
@@ -73,7 +73,7 @@ def closest(failed: Mapping[str, Any], groups: Sequence[Group]) -> int:
 
 
 def _parts(records: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
-    """The values that decide the group of each job: {name: text}, the same names for all."""
+    """The values that determine each job's group: {name: text}, the same names for all."""
     found = comparable.measured_by(
         [record.get("measured_by") for record in records],
         [record["choices"] for record in records],
@@ -111,7 +111,7 @@ def _overridden(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _labels(name: str, records: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> dict[str, str]:
-    """Names for the jobs of each text of a part: their option of the config group.
+    """A name for each text of a part: the jobs' option of the config group.
 
     Where one option stands for several texts, the overrides that differ are added; where none do (a file
     changed, a server serves another model), the digest.
@@ -145,11 +145,11 @@ def _option(name: str, text: str, record: Mapping[str, Any]) -> str:
 
 
 def _short(value: object) -> str:
-    """A value in the letters that a tag, a query of MLflow and a terminal take, cut to its end."""
+    """The end of a value, in characters valid in tags, MLflow queries and terminals."""
     text = re.sub(r"[\\'\"`]+", "", visible(redact(str(value)), one_line=True))
     return text if len(text) <= _LONGEST else "…" + text[1 - _LONGEST :]
 
 
 def _mark(text: str) -> str:
-    """The beginning of a digest, which the text may be itself."""
+    """The beginning of the text's digest, or of the text if it is one."""
     return text[:8] if re.fullmatch("[0-9a-f]{16,}", text) else hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""A sweep's finished jobs, read from its folder or from what MLflow holds: their groups, records and outcomes."""
+"""A sweep's finished jobs from its folder or MLflow: their groups, records and outcomes."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ _TABLE, _OVERRIDES = "per_question.json", "config/overrides.yaml"  # of a job's 
 
 
 def load(folder: Path) -> list[Jobs]:
-    """The jobs in a sweep's folder, by experiment and group; only experiments in which a job finished."""
+    """The jobs in a sweep's folder by experiment and group, for experiments with a finished job."""
     return by_experiment(records_in(folder))
 
 
 def by_experiment(records: Sequence[dict[str, Any]]) -> list[Jobs]:
-    """The groups of comparable jobs of each experiment, with their outcomes; none where no job finished."""
+    """The groups of comparable jobs of each experiment, with outcomes; none without a finished job."""
     found = []
     for record in records:
         require_fields(record, _OF_FINISHED if record.get("status") == "FINISHED" else _OF_ALL)
@@ -73,7 +73,7 @@ def grouped(
     failed: Sequence[dict[str, Any]],
     read: Callable[[dict[str, Any]], pd.DataFrame],
 ) -> list[Jobs]:
-    """The jobs of one experiment, a sweep for each group of comparable ones; `read` gives a job's outcomes.
+    """One experiment's jobs, as a sweep per group of comparable ones; `read` returns a job's outcomes.
 
     A failed job stands with the group that its settings are closest to. Raises DataError where a qid is not
     the same topic in all jobs of a group.
@@ -101,7 +101,7 @@ def experiments(sweeps: Sequence[Jobs]) -> list[list[Jobs]]:
 
 
 def records_in(folder: Path) -> list[dict[str, Any]]:
-    """The records of the jobs in a folder, as `read_records` gives them; DataError where there is none."""
+    """`read_records` of a folder; DataError without any record."""
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder; give a sweep's folder, such as multirun/<date>/<time>")
     records = read_records(folder)
@@ -131,7 +131,7 @@ def _outcomes(records: Sequence[dict[str, Any]], read: Callable[[dict[str, Any]]
 
 
 def _check_same_topics(outcomes: pd.DataFrame, records: Sequence[Mapping[str, Any]]) -> None:
-    """DataError where a qid has two questions or two reference answers."""
+    """DataError if a qid has two questions or two reference answers."""
     for column in (c for c in ("query", "answer_reference") if c in outcomes):
         texts = outcomes[column].fillna("")
         other = texts != texts.groupby(outcomes["qid"]).transform("first")
@@ -145,7 +145,7 @@ def _check_same_topics(outcomes: pd.DataFrame, records: Sequence[Mapping[str, An
 
 
 def find(run_id: str, uri: str) -> Path | list[Jobs]:
-    """The folder of the sweep that a run belongs to where it is on this machine; else the sweep's groups.
+    """The folder of a run's sweep if it is on this machine, else the sweep's groups.
 
     `run_id` is that of a sweep's run or of a job's. A group's run gives its jobs, a job's run all jobs of the sweep,
     and a job outside any sweep a sweep of one. Raises ConfigError where the store or the run is not there, DataError
@@ -193,7 +193,7 @@ def _rebuilt(runs: Sequence[LoggedRun], reader: Reader) -> list[Jobs]:
 
 
 def _logged_record(run: LoggedRun, reader: Reader) -> dict[str, Any]:
-    """The content of a job's `job.json`, as far as its run has it."""
+    """The content of a job's `job.json`, as far as its run holds it."""
     tags, run_id = run.tags, run.run_id
     finished = run.status == "FINISHED"
     return {
@@ -224,7 +224,7 @@ def _logged_record(run: LoggedRun, reader: Reader) -> dict[str, Any]:
 
 
 def _logged_outcomes(record: dict[str, Any], reader: Reader) -> pd.DataFrame:
-    """The rows of the job's table, which hold evidence and context, too, unless there are many topics."""
+    """The rows of the job's table, with evidence and context unless there are many topics."""
     rows = reader.table(record["run_id"], _TABLE)
     return rows.astype({"qid": "str", "ir_score": "float64", "label": "Int8"}).assign(
         n_tokens=record["n_tokens"], **record["choices"]

@@ -1,4 +1,4 @@
-"""Judging at the end of a sweep, once what all jobs retrieved and answered is known.
+"""Judges at the end of a sweep, after all jobs have retrieved and answered.
 
 All jobs' answers to a topic go into one request (`judge.mode=batch`), or the topics to judge are chosen by
 what all jobs retrieved (`judge.sample_design=neyman`). The verdicts go back to each job's MLflow run. Replies in the
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records of a sweep's jobs, those that were waiting for their verdicts now with them.
+    """The records of a sweep's jobs, after judging those that waited for verdicts.
 
     Jobs that share judge, sample and dataset are judged together. Jobs that cannot be judged, or that miss too many
     verdicts, are recorded as failed; the others go on.
@@ -49,7 +49,7 @@ def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _judge_each_group(waiting: Sequence[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """The new records of the jobs by number, failed ones among them."""
+    """The new records of all jobs, failed ones included, by number."""
     done: dict[int, dict[str, Any]] = {}
     groups: dict[str, list[MeasuredJob]] = {}
     for record in waiting:
@@ -78,7 +78,7 @@ class _Judged:
 
 
 def _judge(jobs: Sequence[MeasuredJob]) -> _Judged:
-    """Chooses the topics that are judged, and judges them where the judge sees all jobs at once."""
+    """Chooses the topics to judge, and judges them if the judge sees all jobs at once."""
     pipelines = {job.folder.number: job.pipeline for job in jobs}
     one = jobs[0]
     predictor = fitting_predictor(one.pipeline, one.cfg) if one.pipeline.sampled_by_prediction else None
@@ -118,7 +118,7 @@ def _finish(
     job: MeasuredJob,
     judged: _Judged | Exception,
 ) -> dict[str, Any]:
-    """Logs a job's verdicts, or why there are none, into its run; the record as it is now, on disk, too."""
+    """Logs a job's verdicts, or why they are missing, into its run; returns the updated, saved record."""
     record, pipeline, cfg = job.record, job.pipeline, job.cfg
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
     try:
@@ -147,7 +147,7 @@ def _finish(
 
 
 def _failed(record: dict[str, Any], error: Exception) -> dict[str, Any]:
-    """The record of a job with its error, on disk, too; the job goes on waiting for its verdicts."""
+    """The saved record of a job with its error; the job still waits for its verdicts."""
     failed = {} if record["deferred"] is False else {"status": "FAILED"}
     if isinstance(error, RagaugeError):
         kind = type(error).__name__

@@ -1,4 +1,4 @@
-"""The requests that judging at the end of a sweep would make: `dry_run`."""
+"""Estimates the requests of judging at the end of a sweep: `dry_run`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ragauge.llms.chat_use import Unasked
 
 
 def needs_together(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The requests that judging the jobs of a dry run together would make (see ragauge.experiment.needs)."""
+    """The requests of judging the jobs of a dry run together (see ragauge.experiment.needs)."""
     later = [record for record in records if record.get("judged_later")]
     if not later:
         return gathered([])

@@ -1,4 +1,4 @@
-"""The jobs of one sweep pooled into one more MLflow run; stands on the sweep's folder alone.
+"""Pools the jobs of a sweep into one more MLflow run, from the sweep's folder alone.
 
 `ragauge pool <sweep folder>` does it again, for example after an interrupted sweep. It reads what the jobs'
 records name, and writes only where this directory's MLflow, or `--tracking-uri`, is.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def finish(config: DictConfig) -> int:
-    """Pools the sweep that has just ended; its exit code."""
+    """Pools the sweep that has just ended; returns its exit code."""
     folder = Path(config.hydra.sweep.dir).absolute()
     again = shlex.join(["ragauge", "pool", str(folder)])
     try:
@@ -58,7 +58,7 @@ def finish(config: DictConfig) -> int:
 
 
 def pool_again(folder: Path, tracking_uri: str | None = None) -> int:
-    """Pools a sweep's folder on request, says where it reads and writes, and returns the exit code.
+    """Pools a sweep's folder on request, prints where it reads and writes, and returns the exit code.
 
     tracking_uri: the MLflow that the sweep's run is written into; None for the jobs' own. ConfigError where
     that would write into another place than the one in use here.
@@ -76,7 +76,7 @@ def pool_again(folder: Path, tracking_uri: str | None = None) -> int:
 
 
 def pool(folder: Path, tracking_uri: str | None = None) -> int:
-    """Pools the jobs in a sweep's folder, logs the sweep's run and prints the leaderboard; the exit code.
+    """Pools the jobs in a sweep's folder, logs the sweep's run, prints the leaderboard; returns the exit code.
 
     The run goes into MLflow at `tracking_uri`, by default where the jobs' runs are. 0 if all jobs finished,
     the jobs' code if all failures share one, else 1. Raises ConfigError where jobs wait for their verdicts,
@@ -121,7 +121,7 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
 
 
 def supersede_earlier(records: Sequence[Mapping[str, Any]], tracking_uri: str | None = None) -> None:
-    """Takes the runs of earlier attempts, the pooled ones too, out of a sweep in which no job finished this time.
+    """Removes the runs of earlier attempts, pooled ones too, from a sweep without a finished job in this attempt.
 
     The experiment's page then links to them no more. Where a job finished, `track_sweep` replaces them.
     """
@@ -142,22 +142,22 @@ def supersede_earlier(records: Sequence[Mapping[str, Any]], tracking_uri: str | 
 
 
 def _written_in(record: Mapping[str, Any]) -> Path:
-    """The folder that a job wrote its record in."""
+    """The folder in which a job wrote its record."""
     return Path(record["written_in"])
 
 
 def _copied(records: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the folder is not where its jobs wrote it: it was copied or moved."""
+    """Whether the folder was copied or moved after its jobs wrote it."""
     return any(_written_in(record) != Path(record["folder"]).resolve() for record in records)
 
 
 def _tracked(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The first job that came so far as to know its MLflow; the first of all if none did."""
+    """The first job with a known MLflow, else the first job."""
     return next((record for record in records if "tracking_uri" in record), records[0])
 
 
 def _refuse_unasked(folder: Path) -> None:
-    """ConfigError where the sweep's run would go into an MLflow that this directory does not point to.
+    """ConfigError if the sweep's run would go into an MLflow other than this directory's.
 
     Passes in silence where the folder lies where it was written, and its jobs' MLflow is the one that their config
     named or that is in use here.

@@ -1,4 +1,4 @@
-"""Reports of sweeps that have ended: from their folder, or from what MLflow holds of them."""
+"""Reports of ended sweeps, from their folder or from MLflow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def found(source: str, tracking_uri: str | None = None) -> list[Jobs]:
-    """The groups of comparable jobs that `source` of `write` names; DataError where no job finished."""
+    """The groups of comparable jobs in `source` (see `write`); DataError without a finished job."""
     located = _located(source, tracking_uri)
     return located if isinstance(located, list) else _loaded(located)
 
@@ -39,7 +39,7 @@ def _loaded(folder: Path) -> list[Jobs]:
 
 
 def write(source: str, tracking_uri: str | None = None, figures: Sequence[str] = ()) -> list[Path]:
-    """Writes the report and returns its path; of a folder with several experiments, one for each.
+    """Writes the report of each experiment in the source; returns the paths.
 
     figures: formats (png, svg, pdf) in which the figures are written, too, into a folder beside the report
     that is named after it; their paths are among those returned.

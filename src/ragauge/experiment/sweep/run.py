@@ -25,19 +25,19 @@ from ragauge.track import views
 
 @dataclass(frozen=True)
 class _Tracked:
-    """The run of a sweep, or of one of its groups, and where its report is."""
+    """The run of a sweep, or of one of its groups, and its report's path."""
 
     run_id: str
     report: Path | str
 
 
 def is_own(record: Mapping[str, Any], tracking_uri: str | None) -> bool:
-    """Whether the URI (None is the job's own) is where the job's run is, if it came so far as to have one."""
+    """Whether the job's run, if any, is at the URI (None: the job's own)."""
     return tracking_uri is None or record.get("tracking_uri") in (None, redact(tracking_uri))
 
 
 def track_sweep(groups: Sequence[Jobs], folder: Path, tracking_uri: str | None) -> None:
-    """Logs the sweep's run, or one for each group where not all of its jobs are comparable.
+    """Logs the sweep's run, or one per group of comparable jobs.
 
     Each group has its run, so that metrics have the same names in every sweep. Comparisons, reruns and predictors take
     the id of a group's run as that of a sweep's. The jobs' own runs are touched only where the sweep's run stands
@@ -73,13 +73,13 @@ def track_sweep(groups: Sequence[Jobs], folder: Path, tracking_uri: str | None) 
 
 
 def _from_here(path: Path | str) -> Path | str:
-    """The path as it is shorter to type: relative to the working directory where it lies below."""
+    """The path, relative to the working directory if it lies below."""
     here = Path.cwd()
     return path.relative_to(here) if isinstance(path, Path) and path.is_relative_to(here) else path
 
 
 def _track_group(found: Pooled, tracker: track.Tracker, folder: Path, own: bool, start: float) -> _Tracked:
-    """Logs the run of comparable jobs and prints what they came to.
+    """Logs the run of comparable jobs and prints their results.
 
     `start` is when the pooling of all groups began.
     """
@@ -133,7 +133,7 @@ def _tags(jobs: Jobs, origin: SweepOrigin | None) -> dict[str, Any]:
 
 
 def _write_outcomes(jobs: Jobs, out: Path) -> None:
-    """Every outcome as CSV."""
+    """Writes every outcome as CSV."""
     out.mkdir(parents=True)
     keys = ["system", "retriever", "n_tokens", "qid", "ir_score", "label"]
     keys += [info.name for info in jobs.answer_measures]
@@ -148,7 +148,7 @@ def _settings(jobs: Jobs) -> dict[str, Any]:
 
 
 def _colours(jobs: Jobs) -> dict[str, str]:
-    """The colour of every job's run: that of its system in the figures."""
+    """The colour of every job's run, equal to its system's in the figures."""
     of_system = dict(zip(dict.fromkeys(jobs.systems), itertools.cycle(LINE_COLOURS), strict=False))
     return {r["run_id"]: of_system[system] for r, system in zip(jobs.records, jobs.systems, strict=True)}
 
@@ -169,7 +169,7 @@ def _note(found: Pooled, page: str) -> str:
 
 
 def groups_text(names: Sequence[str]) -> str:
-    """The line before the groups of a sweep whose jobs are not all comparable."""
+    """The line before the groups of a sweep with several."""
     listed = "".join(f"\n  {number}. {visible(name, one_line=True)}" for number, name in enumerate(names, 1))
     return (
         f"\nThis sweep has {len(names)} groups of jobs that are not comparable with each other: they "

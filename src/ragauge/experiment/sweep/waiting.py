@@ -1,4 +1,4 @@
-"""Jobs of a sweep that wait for their verdicts, from the records that they left."""
+"""Jobs of a sweep that wait for verdicts, restored from their records."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ragauge.store import canonical_json
 
 
 def started_from(records: Sequence[Mapping[str, Any]]) -> AbstractContextManager[None]:
-    """While it lasts, relative paths of the data mean the directory that the jobs were started from."""
+    """Resolves relative data paths against the jobs' starting directory within the block."""
     directory = Path(records[0].get("directory", "."))
     return chdir(directory) if directory.is_dir() else nullcontext()
 
 
 def waiting_job(record: dict[str, Any]) -> MeasuredJob:
-    """A finished job from what it left behind.
+    """A finished job, restored from its record.
 
-    Store, ledgers and MLflow are those that the job used, whatever directory and environment this is.
+    Uses the job's own store, ledgers and MLflow, in any directory and environment.
     """
     from omegaconf import OmegaConf
 
@@ -52,7 +52,7 @@ def waiting_job(record: dict[str, Any]) -> MeasuredJob:
 
 
 def judged_alike(job: MeasuredJob) -> str:
-    """Equal texts for the jobs that are judged together: those that share judge, sample and dataset."""
+    """A text that is equal for jobs judged together: those with the same judge, sample and dataset."""
     pipeline = job.pipeline
     sample = [None if one is None else asdict(one) for one in (pipeline.sample, pipeline.answered)]
     judge = pipeline.identity_of(pipeline.components.judge)
