@@ -1,1 +1,1 @@
-"""Findings about a job and the jobs of a sweep: a file for each subject, in the order of `ragauge.findings.order`."""
+"""Findings about a job and a sweep, a file per subject, in the order of `ragauge.findings.order`."""

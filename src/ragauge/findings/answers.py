@@ -1,4 +1,4 @@
-"""The worth of answers by the measures of `answers`: a job's, and a section of the report for each that they name."""
+"""Values of answers by the measures of `answers`: a job's, and a section of the report for each measure's section."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from ragauge.findings.tables import by_budget, number
 
 
 class AnswersMeasured(JobFinding):
-    """Shares of answers without claims, and what is measured of all answers together."""
+    """Shares of answers without claims, and measures over all answers together."""
 
     name = "answers"
     after = "answers"
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """Warnings for means beyond their limits. Answers and their values are made here."""
+        """Warnings for means beyond their limits; makes the answers and their values."""
         job.frame("answers")  # before measures ask about them
         told = warnings_of(job.frame("answer_values"), job.pipeline.components.answers)
         return Found(told, metrics={**without_claims(job.pipeline), **of_all_answers(job.pipeline)})
@@ -52,14 +52,14 @@ class AnswersMeasured(JobFinding):
 
 
 class RecordedAnswers(JobFinding):
-    """The cost of recorded answers by their file."""
+    """The cost of recorded answers, from their file."""
 
     name = "recorded_answers"
     after = "answers"
     metrics = ("recorded_{cost_usd,prompt_tokens,completion_tokens,seconds_p50,seconds_p95}",)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """A sentence where n_tokens cuts the contexts; None where answers are not recorded."""
+        """A sentence if n_tokens truncates the contexts; None unless answers are recorded."""
         pipeline = job.pipeline
         if pipeline.components.llm.kind != RECORDED:
             return None
@@ -73,7 +73,7 @@ class RecordedAnswers(JobFinding):
 
 
 def cut_after_answers(n_tokens: int, run: pd.DataFrame, layouts: pd.DataFrame, prefixes: pd.DataFrame) -> str | None:
-    """A sentence where n_tokens cuts contexts that recorded answers were given with; None where it cuts none.
+    """A sentence if n_tokens truncates the contexts of recorded answers; else None.
 
     The frames are those of these names; run is what is laid out.
     """
@@ -90,7 +90,7 @@ def cut_after_answers(n_tokens: int, run: pd.DataFrame, layouts: pd.DataFrame, p
 
 
 def recorded_costs(answers: pd.DataFrame) -> dict[str, float]:
-    """The cost of recorded answers by their file: recorded_<what>; without values that it lacks.
+    """The cost of recorded answers from their file, recorded_<what>, without missing values.
 
     Sums of prompt and completion tokens and of US dollars, median and 95th percentile of seconds.
     """
@@ -102,7 +102,7 @@ def recorded_costs(answers: pd.DataFrame) -> dict[str, float]:
 
 
 def without_claims(pipeline: Any) -> dict[str, float]:
-    """<measure>_no_claims: the share of topics whose answer, or reference answer, holds no claim to measure.
+    """<measure>_no_claims: the share of topics without a claim in the answer or reference answer.
 
     It covers every measure that may lack claims. It is a part of <measure>_missing; the rest are failures, and what
     else a topic lacks.
@@ -119,7 +119,7 @@ def without_claims(pipeline: Any) -> dict[str, float]:
 
 
 def of_all_answers(pipeline: Any) -> dict[str, float]:
-    """Answer measures of all answers together, such as the corpus BLEU."""
+    """Answer measures over all answers together, such as corpus BLEU."""
     found: dict[str, float] = {}
     for measure in pipeline.components.answers.values():
         if isinstance(measure, MeasuresJob):
@@ -128,32 +128,32 @@ def of_all_answers(pipeline: Any) -> dict[str, float]:
 
 
 def warnings_of(values: pd.DataFrame, measures: Mapping[str, Any]) -> list[str]:
-    """The warnings of answer measures for means that are beyond their limits."""
+    """Warnings of answer measures for means beyond their limits."""
     means = values.groupby("measure")["value"].mean()
     told = [info.warning(float(means.get(info.name, np.nan))) for one in measures.values() for info in infos_of(one)]
     return [one for one in told if one]
 
 
 class Answers(Finding):
-    """The worth of answers by the measures of `answers`."""
+    """The values of answers by the measures of `answers`."""
 
     name = "answers"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """{section: its measures}; None where there are none. Values and metrics are the leaderboard's."""
+        """{section: measures}, or None without any. Values and metrics are the leaderboard's."""
         by_section: dict[str, list[AnswerMeasureInfo]] = {}
         for info in besides_rankings(jobs.answer_measures):
             by_section.setdefault(info.section, []).append(info)
         return Found(by_section) if by_section else None
 
     def show(self, jobs: Jobs, value: dict[str, list[AnswerMeasureInfo]], found: Founds) -> Shown:
-        """Means at the sweep's budget, and at every budget behind a click."""
+        """Means at the sweep's budget, and in a fold at every budget."""
         board = found["leaderboard"].frame.to_dict("records")
         return Shown([Section(name, _blocks(jobs, name, infos, board)) for name, infos in value.items()])
 
 
 def _topics(jobs: Jobs, infos: list[AnswerMeasureInfo]) -> str:
-    """The topics that the means are about, and how they are estimated from a sample of answers."""
+    """A sentence on the topics of the means, and on their estimation from a sample of answers."""
     if all(answered(rows, infos[0].name) is None for _, rows in jobs.at_n.groupby("system")):
         return "the topics that have a value"
     return (

@@ -1,4 +1,4 @@
-"""The judge asked again: how stable its labels are, and the cost of asking about some topics once more."""
+"""The judge asked again: the stability of its labels, and the cost of the repetition."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REPEATED = (
 
 
 class JudgedAgain(JobFinding):
-    """How stable the judge of the job is."""
+    """The stability of the job's judge."""
 
     name = "judged_again"
     metrics = (
@@ -40,7 +40,7 @@ class JudgedAgain(JobFinding):
     )
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """The cost of asking again, as metrics of the judge; None where it is not asked again."""
+        """The cost of asking again, as metrics of the judge; None without repetition."""
         stability, again = job.judged_again or _of_one_job(job)
         costs = {} if again is None or again.empty else costs_of_replies(again, "judge_")
         return Found(costs, metrics=stability) if stability or costs else None
@@ -49,7 +49,7 @@ class JudgedAgain(JobFinding):
 def judged_again(
     pipeline: Any, candidates: pd.DataFrame, verdicts: pd.DataFrame
 ) -> tuple[dict[str, float], pd.DataFrame]:
-    """The metrics of `judge_stability` for the pipeline's judge, and the verdicts that it takes.
+    """The metrics of `judge_stability` for the pipeline's judge, and their verdicts.
 
     `candidates` [qid, candidate, answer] are what `verdicts` [qid, candidate, label] are about. {} and no
     rows where the judge is not asked again.
@@ -67,7 +67,7 @@ def judged_again(
 
 
 def _of_one_job(job: Job) -> tuple[dict[str, float], pd.DataFrame | None]:
-    """The same for a judge that sees one answer a request; others are asked again with all jobs of a sweep."""
+    """The same for a judge with one answer per request; others are asked again with all jobs of a sweep."""
     pipeline = job.pipeline
     judge = pipeline.components.judge
     if not isinstance(judge, BatchJudge) or judges_together(judge):  # pyrefly: ignore[unsafe-overlap]
@@ -80,12 +80,12 @@ def _of_one_job(job: Job) -> tuple[dict[str, float], pd.DataFrame | None]:
 
 
 class AskedAgain(Finding):
-    """How stable the judge's labels are, as the jobs measured it."""
+    """The stability of the judge's labels, as measured by the jobs."""
 
     name = "asked_again"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """[(systems, {metric: value})], a row for jobs that share the values; None where none was repeated."""
+        """[(systems, {metric: value})], a row per set of jobs with equal values; None without repetition."""
         rows: dict[tuple[float | None, ...], tuple[list[str], dict[str, Any]]] = {}
         for system, record in zip(jobs.systems, jobs.records, strict=True):
             known = {name: record["metrics"].get(name) for name in _REPEATED}
@@ -95,7 +95,7 @@ class AskedAgain(Finding):
         return Found(list(rows.values())) if rows else None
 
     def show(self, jobs: Jobs, value: list[tuple[list[str], dict[str, Any]]], found: Founds) -> Shown:
-        """Equal labels in the same and in another order."""
+        """Shares of equal labels in the same and in another order."""
         columns = (
             "Jobs | Answers / of topics | Same order / equal labels | κ | Other order / equal labels | κ | "
             "Position effect / points"

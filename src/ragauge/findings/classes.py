@@ -59,7 +59,7 @@ class Classes(Finding):
         return Found(board.frame.set_index("system")[_SHARES], steps=charts)
 
     def show(self, jobs: Jobs, value: pd.DataFrame, found: Founds) -> Shown:
-        """Bars, and right answers by budget behind a click."""
+        """Bars, and in a fold right answers by budget."""
         figure = judge_shares(_beside_study(jobs, value), f"Judge classes at N = {jobs.n_tokens} tokens")
         blocks: list[Block] = [
             Text(
@@ -112,7 +112,7 @@ def _by_wording(moved: Mapping[str, Mapping[str, float]], are: str) -> Fold:
 
 
 def _beside_study(jobs: Jobs, shares: pd.DataFrame) -> pd.DataFrame:
-    """The shares with those that the study published, on its data at its budget."""
+    """The shares, beside the study's published ones on its data and budget."""
     if jobs.records[0]["choices"].get("dataset") != "hotpotqa" or jobs.n_tokens != study.JUDGE_SHARES_N_TOKENS:
         return shares
     published = pd.DataFrame(
@@ -122,14 +122,14 @@ def _beside_study(jobs: Jobs, shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def shares_by_system(rows: pd.DataFrame, shares: Callable[[pd.DataFrame], pd.DataFrame | None]) -> pd.DataFrame | None:
-    """The shares of every system one below the other, with a column system; None where none has any."""
+    """The concatenated shares of all systems with a column system; None without any."""
     found = {system: shares(part) for system, part in rows.groupby("system", sort=False)}
     known = [frame.assign(system=system) for system, frame in found.items() if frame is not None]
     return pd.concat(known, ignore_index=True) if known else None
 
 
 def shares_of_all(shares: pd.DataFrame, alone: str) -> Grid:
-    """Estimated shares of all topics beside what the seen ones say `alone`; the two headlines."""
+    """The two headline shares: estimated for all topics, and of the judged ones `alone`."""
     return table(
         "Estimated shares of all topics",
         ["System", "<Share", "All topics", Col(alone), "Seen", "Effective"],
@@ -146,7 +146,7 @@ def shares_of_all(shares: pd.DataFrame, alone: str) -> Grid:
 
 
 class Sample(Finding):
-    """Shares of all topics where a sample was judged."""
+    """Shares of all topics, estimated from a judged sample."""
 
     name = "sample"
 
@@ -176,6 +176,6 @@ class Sample(Finding):
 
 
 def _sampled(rows: pd.DataFrame) -> pd.DataFrame | None:
-    """Shares of all topics from the few that were judged; None where all were."""
+    """Shares of all topics from a judged sample; None if all were judged."""
     rows = with_classes(rows)
     return ppi_shares(rows) if len(asked(rows)) < len(rows) else None

@@ -1,4 +1,4 @@
-"""How topics hang together in clusters, chosen or of shared documents: what that does to intervals."""
+"""The effect of clusters of topics, chosen or of shared documents, on intervals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ClustersFound(JobFinding):
     metrics = ("clusters", "cluster_icc", "cluster_width_ratio")
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """For right answers, and for IR scores without verdicts; None where topics share nothing."""
+        """For right answers, or for IR scores without verdicts; None without clusters."""
         rows = job.outcomes if "estimates" in found else job.pipeline.retrieved
         measured = clusterings(rows)
         if not measured:
@@ -27,7 +27,7 @@ class ClustersFound(JobFinding):
         return Found(text, metrics={name: value for name, value in values.items() if value == value})
 
     def show(self, job: Job, value: str, found: Founds) -> Shown:
-        """A sentence; of a sweep's jobs that of the sweep."""
+        """A sentence, once per sweep."""
         return Shown(lines=[] if job.record["sweep_id"] else [value])
 
 
@@ -37,7 +37,7 @@ class Clusters(Finding):
     name = "clusters"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """A line and a sentence; None where topics share nothing."""
+        """A line and a sentence; None without clusters."""
         measured = [one for _, rows in jobs.at_n.groupby("system") for one in clusterings(rows)]
         chosen = CLUSTER in jobs.at_n
         return Found((clustered_line(measured, chosen), clustered_text(measured, chosen))) if measured else None

@@ -1,4 +1,4 @@
-"""The conclusion: where failures come from, whether a system is shown to be better, and what to try next."""
+"""The conclusion: origins of failures, whether a system is shown to be better, and what to try next."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Conclusion(Finding):
     name = "conclusion"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found:
-        """The sentences, as far as the findings of this sweep give them."""
+        """The sentences that this sweep's findings support."""
         board: Board = found["leaderboard"]
         causes: Causes | None = found.get("failures")
         alike = board.alike_sentences(board.headline) if board.headline else []
@@ -33,7 +33,7 @@ class Conclusion(Finding):
 
 
 def _failures(causes: Causes | None, judged: bool) -> str:
-    """Where most failures come from; without a majority the first three origins."""
+    """The origin of most failures; without a majority the first three origins."""
     if causes is None:
         return "No answer failed." if judged else ""
     rows = [row for row in causes.origins.to_dict("records") if row["failures"]]
@@ -58,7 +58,7 @@ def _share(row: dict[Any, Any], name: str = "") -> tuple[str, str]:
 
 
 def _best(board: Board) -> str:
-    """Which systems may be the best by the headline measure, and which are shown not to be."""
+    """The systems that may be the best by the headline measure, and those shown not to be."""
     measure = board.headline
     marks = board.best.marks(measure) if measure else {}
     if measure is None or len(marks) < 2:
@@ -74,7 +74,7 @@ def _best(board: Board) -> str:
 
 
 def _listed(names: Sequence[str], word: str = "and") -> str:
-    """`a, b and c`; of many the first, and how many more."""
+    """`a, b and c`; of many the first ones, and the number of others."""
     shown = [*names] if len(names) <= _NAMED else [*names[: _NAMED - 1], f"{len(names) - _NAMED + 1} others"]
     return f" {word} ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
 

@@ -1,4 +1,4 @@
-"""The cost of the jobs: calls and money by who asked, seconds by stage, and how long one question takes."""
+"""The cost of the jobs: calls and money by component, seconds by stage and by question."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _VARIED = {
 
 
 class Costs(JobFinding):
-    """Calls, tokens and money, what parts count, and what a topic takes."""
+    """Calls, tokens, money, counts of components, and averages per topic."""
 
     name = "costs"
     after = "answers"
     metrics = (*COSTS, "answers_*_llm_calls{,_cached}", "context_tokens", "{cost_usd,seconds}_per_topic")
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """Lines about the replies; the judge's costs are those of `judge_costs`."""
+        """Lines about the replies; the judge's costs are in `judge_costs`."""
         pipeline = job.pipeline
         answers, parts = costs_of_replies(pipeline.all_answers), costs_of_parts(pipeline)
         told = notes_of_replies({**parts, **answers}, int(pipeline.all_answers["answer"].notna().sum()))
@@ -61,7 +61,7 @@ class Costs(JobFinding):
 
 
 class JudgeCosts(JobFinding):
-    """Calls, tokens and money of the judge, those of asking it again among them."""
+    """Calls, tokens and money of the judge, including repetitions."""
 
     name = "judge_costs"
 
@@ -111,7 +111,7 @@ def costs_of_replies(replies: pd.DataFrame, prefix: str = "") -> dict[str, float
 
 
 def notes_of_replies(metrics: Mapping[str, float], n_answers: int = 0) -> list[str]:
-    """Sentences on replies that were cut at the token limit, and on those that came with thoughts.
+    """Sentences on replies cut at the token limit, and on replies with thoughts.
 
     n_answers: how many answers there are; 0 where it is not known.
     """
@@ -131,8 +131,7 @@ def notes_of_replies(metrics: Mapping[str, float], n_answers: int = 0) -> list[s
 
 
 def full_cost(replies: pd.DataFrame, chat: Any) -> float:
-    """US dollars that the replies cost when they were first asked for: cached ones by their tokens and the chat's
-    price.
+    """Original cost of the replies in US dollars: cached ones by their tokens and the chat's price.
 
     `chat` is the model that gave them; cached replies of one that tells no `cost` count nothing. NaN where
     it is a service, which alone knew.
@@ -143,13 +142,13 @@ def full_cost(replies: pd.DataFrame, chat: Any) -> float:
 
 
 def taken(answers: pd.DataFrame) -> tuple[float, float]:
-    """Seconds and US dollars that recorded answers took when they were given; NaN where unknown."""
+    """Original seconds and US dollars of recorded answers; NaN if unknown."""
     seconds, cost = (float(answers[name].sum()) for name in ("seconds", "cost_usd"))
     return seconds or math.nan, cost or math.nan
 
 
 def costs_of_parts(pipeline: Any) -> dict[str, float]:
-    """Calls and money of the parts before the llm (`rewriter_llm_calls`), and the counts that they report."""
+    """Calls and money of the components before the llm (`rewriter_llm_calls`), and their counts."""
     found: dict[str, float] = {}
     chats = {s.group: pipeline.chat_of(s) for s in pipeline.stages if s.group and "chat" in s.uses}
     for group, chat in chats.items():
@@ -169,8 +168,7 @@ def costs_of_parts(pipeline: Any) -> dict[str, float]:
 
 
 def _costs_of_varied(pipeline: Any, stage: Any) -> dict[str, float]:
-    """Calls and money of the answers from other contexts, or of the verdicts on them; nothing where the store had
-    them."""
+    """Calls and money of answers from other contexts, or of verdicts on them; nothing if stored."""
     entry = pipeline.entry(stage.label)
     replies = entry.frame(stage.makes[0])
     if not entry.made:
@@ -181,7 +179,7 @@ def _costs_of_varied(pipeline: Any, stage: Any) -> dict[str, float]:
 
 
 def per_topic(pipeline: Any, stages: Sequence[Any]) -> dict[str, float]:
-    """Averages over topics: tokens of context, and seconds and cost from question to answer when that was made.
+    """Averages over topics: tokens of context, and original seconds and cost from question to answer.
 
     stages: those that work on a question until it is answered.
 
@@ -198,7 +196,7 @@ def per_topic(pipeline: Any, stages: Sequence[Any]) -> dict[str, float]:
 
 
 def _topic_sums(run: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]:
-    """Sums over topics of the run's columns that hold a number per topic, such as `reranker_repaired`."""
+    """Sums over topics of the run's columns with a number per topic, such as `reranker_repaired`."""
     first = run.drop_duplicates("qid")
     return {name: int(first[name].sum()) for name in columns if name in first}
 
@@ -222,14 +220,14 @@ class Cost(Finding):
     metrics = COSTS
 
     def compute(self, jobs: Jobs, found: Founds) -> Found:
-        """Sums by who asked; as metrics under the names of the jobs' own."""
+        """Sums by component, as metrics with the names of the jobs' own."""
         names = [f"{prefix}{name}" for name in _SUMMED for prefix in CALLS]
         known = {name for record in jobs.records for name in record["metrics"]}
         summed = {n: sum(record["metrics"].get(n, 0) for record in jobs.records) for n in names if n in known}
         return Found(costs(jobs.records), metrics=summed)
 
     def show(self, jobs: Jobs, value: dict[str, dict[str, float]], found: Founds) -> Shown:
-        """Cost by who asked; by stage and by job behind a click."""
+        """Cost by component; in folds by stage and by job."""
         total = sum(record["metrics"]["seconds_total"] for record in jobs.records)
         blocks: list[Block] = [
             Grid("Cost", ["For", *_COUNTS], [[who, *_counted(sums)] for who, sums in value.items()]),
@@ -293,7 +291,7 @@ def _latency_blocks(rows: Sequence[Mapping[str, Any]]) -> list[Block]:
 
 
 def costs(records: Sequence[Record]) -> dict[str, dict[str, float]]:
-    """Sums over the jobs by who asked a chat model: {"Answers": {llm_calls, …, cost_usd}}."""
+    """Sums over the jobs by component with a chat model: {"Answers": {llm_calls, …, cost_usd}}."""
     there = [
         prefix
         for prefix in CALLS
@@ -310,7 +308,7 @@ def costs(records: Sequence[Record]) -> dict[str, dict[str, float]]:
 
 
 def costs_of_jobs(systems: Sequence[str], records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The seconds of every job, and the sums over all who asked: {system, n_tokens, llm_calls, …}."""
+    """The seconds of every job, and its sums over components: {system, n_tokens, llm_calls, …}."""
     return [
         {
             "system": system,
@@ -323,7 +321,7 @@ def costs_of_jobs(systems: Sequence[str], records: Sequence[Record]) -> list[dic
 
 
 def stage_seconds(records: Sequence[Record]) -> dict[str, float]:
-    """Seconds of every stage over all jobs, the longest first; those under a tenth of a second are left out.
+    """Seconds of every stage over all jobs, the longest first, without those under a tenth of a second.
 
     A stage that came from the store took the time of reading it.
     """
@@ -337,7 +335,7 @@ def stage_seconds(records: Sequence[Record]) -> dict[str, float]:
 
 
 def latencies(systems: Sequence[str], records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The latency of every job that measured it: {system, n_tokens, topics, stages: {name: (median, 95th percentile)}}.
+    """The measured latency of jobs: {system, n_tokens, topics, stages: {name: (median, 95th percentile)}}.
 
     The stages are in the order of the job, `total` is the last.
     """

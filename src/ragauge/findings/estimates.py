@@ -1,4 +1,4 @@
-"""Estimates from the verdicts of one job, made once: metrics, predictor, figure and sampled shares.
+"""Stored estimates from the verdicts of one job: metrics, predictor, figure and sampled shares.
 
 They depend on the outcomes and the settings alone: a job whose verdicts are known takes them from the store.
 """
@@ -38,13 +38,13 @@ class Findings:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Every metric that the verdicts give, by the name that MLflow shows."""
+        """Every metric of the verdicts, by MLflow name."""
         found: dict[str, float] = json.loads((self.folder / _METRICS).read_text(encoding="utf-8"))
         return found
 
     @property
     def predictor(self) -> Path | None:
-        """The predictor as the files of an MLflow model; None without a verdict."""
+        """The folder of the predictor as an MLflow model; None without a verdict."""
         return self._if_there(_PREDICTOR)
 
     @property
@@ -54,7 +54,7 @@ class Findings:
 
     @property
     def sampled_shares(self) -> pd.DataFrame | None:
-        """The frame of `ppi_shares`; None where all topics were judged."""
+        """The frame of `ppi_shares`; None if all topics were judged."""
         path = self._if_there(_SHARES)
         return None if path is None else pd.read_parquet(path)
 

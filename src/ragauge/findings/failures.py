@@ -1,4 +1,4 @@
-"""Why topics fail: one cause each, of a job and by system, and what to try."""
+"""Causes of failed topics, one each, of a job and by system, with advice."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class FailuresFound(JobFinding):
     metrics = ("failure_*_share{,_lo,_hi}",)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """The shares of the causes; None where none is known. Tables: the failed topics, shares, slices."""
+        """The shares of the causes, or None without any. Tables: the failed topics, shares, slices."""
         outcomes, failures = job.outcomes, job.cfg.failures
         if CAUSE not in outcomes:
             return None
@@ -128,7 +128,7 @@ def _with_evidence(outcomes: pd.DataFrame, parts: pd.DataFrame, pipeline: Any) -
 
 
 def _with_words(outcomes: pd.DataFrame, pipeline: Any) -> pd.DataFrame:
-    """The outcomes with answer_from_context, of answers that were judged wrong."""
+    """The outcomes with answer_from_context for wrong answers."""
     wrong = outcomes[np.isin(labels_of(outcomes), _WRONG) & outcomes["answer"].notna().to_numpy()]
     contexts = dict(zip(pipeline.contexts["qid"], pipeline.contexts["text"], strict=True))
     rows = zip(wrong["qid"], wrong["answer"], wrong["query"], strict=True)
@@ -149,8 +149,7 @@ _COLOURS = (
 
 @dataclass(frozen=True)
 class Causes:
-    """shares: that of `cause_shares`; slices: that of `causes_by_slice`; places: that of `right_by_place`; all by
-    system.
+    """shares: of `cause_shares`; slices: of `causes_by_slice`; places: of `right_by_place`; all by system.
 
     origins: that of `failure_origins`, for all systems together. unanswerable: how many of their failures are answers
     to unanswerable questions.
@@ -169,7 +168,7 @@ class Failures(Finding):
     name = "failures"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """`Causes`; None where no topic failed, or the jobs do not say why."""
+        """`Causes`; None without failed topics or known causes."""
         if CAUSE not in jobs.at_n or jobs.at_n[CAUSE].isna().all():
             return None
         value = Causes(
@@ -185,7 +184,7 @@ class Failures(Finding):
         return Found(value, tables=tables) if len(value.shares) else None
 
     def show(self, jobs: Jobs, value: Causes, found: Founds) -> Shown:
-        """Shares of the causes, advice, and right answers by the place of the evidence."""
+        """Shares of causes, advice, and right answers by the place of the evidence."""
         systems = found["leaderboard"].systems
         blocks: list[Block] = [
             Text(
@@ -257,7 +256,7 @@ def _shares(shares: pd.DataFrame, systems: Sequence[str]) -> Grid:
 
 
 def _advice(table: pd.DataFrame) -> Grid:
-    """Advice for each cause that occurs, the most frequent over all systems first."""
+    """Advice for each occurring cause, the most frequent over all systems first."""
     counts = table.groupby("cause")["topics"].sum().sort_values(ascending=False, kind="stable")
     causes = [EVERY_CAUSE[str(name)] for name, topics in counts.items() if topics]
     columns: Heads = ["Cause", *(Col(title, left=True, wrap=True) for title in ("What to try", "For example"))]
@@ -302,7 +301,7 @@ def _slices(table: pd.DataFrame, systems: Sequence[str]) -> list[Block]:
 
 
 def causes_figure(causes: pd.DataFrame, systems: Sequence[str]) -> Figure | None:
-    """Stacked bars of the causes of failure, a bar per system; None where no topic failed."""
+    """Stacked bars of the causes of failure, a bar per system; None without failed topics."""
     names = [name for name in EVERY_CAUSE if causes.loc[causes["cause"] == name, "topics"].sum() > 0]
     shown = [name for name in systems if (causes["system"] == name).any()]
     if not names or not shown:

@@ -1,4 +1,4 @@
-"""Where evidence is lost: one measure of the same evidence at every step from the corpus to the context."""
+"""The funnel: one measure of the same evidence at every step from corpus to context."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class FunnelFound(JobFinding):
     metrics = ("funnel_{corpus,best_chunk,candidates,reranked,expanded,compressed,context}{,_change}{,_lo,_hi}",)
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """The frame of `evidence_parts`, None where the job has no funnel."""
+        """The frame of `evidence_parts`; None without a funnel."""
         parts, clusters = evidence_parts(job.pipeline), job.pipeline.clusters.get(CLUSTER)
         return Found(parts, metrics={} if parts is None else funnel_metrics(funnel(parts, clusters=clusters)))
 
     def show(self, job: Job, value: pd.DataFrame | None, found: Founds) -> Shown:
-        """Why there is none."""
+        """The reason for a missing funnel."""
         if value is not None:
             return Shown()
         measure = job.pipeline.components.measure.name
@@ -60,7 +60,7 @@ class FunnelFound(JobFinding):
 
 
 def evidence_parts(pipeline: Any) -> pd.DataFrame | None:
-    """A row per evidence part with a column for each step of the job's funnel; None where it has none.
+    """A row per evidence part with a column per step of the job's funnel; None without a funnel.
 
     `unreranked` is what the order before reranking would have within the budget. The values are those of the
     measure without its correction, which hangs on the budget.
@@ -104,7 +104,7 @@ class Funnel(Finding):
     name = "funnel"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """`Lost`; None where no job followed its evidence."""
+        """`Lost`; None without a job that followed its evidence."""
         steps, without = [], []
         for record, system in zip(jobs.records, jobs.systems, strict=True):
             if int(record["n_tokens"]) == jobs.n_tokens:
@@ -119,7 +119,7 @@ class Funnel(Finding):
         return Found(value, tables={name: table for name, table in known.items() if len(table)})
 
     def show(self, jobs: Jobs, value: Lost, found: Founds) -> Shown:
-        """Waterfalls, the steps as a table, and what the LLM made of the evidence."""
+        """Waterfalls, a table of the steps, and answers by evidence."""
         systems = found["leaderboard"].systems
         blocks: list[Block] = [
             Text(
@@ -181,7 +181,7 @@ def _answers(answers: pd.DataFrame, systems: Sequence[str]) -> Grid:
 
 
 def funnel_figure(funnels: pd.DataFrame, systems: Sequence[str]) -> Figure | None:
-    """Waterfalls, one below the other: what of the evidence each step keeps, loses or adds.
+    """Waterfalls, stacked vertically: the evidence that each step keeps, loses or adds.
 
     `funnels`: the steps of `Lost`. The first four systems; None without one. Whiskers are intervals of the changes.
     """
@@ -205,7 +205,7 @@ def funnel_figure(funnels: pd.DataFrame, systems: Sequence[str]) -> Figure | Non
 
 
 def _waterfall(axes: Any, table: pd.DataFrame) -> None:
-    """One funnel: a bar per step, with what changed behind it."""
+    """Draws one funnel: a bar per step, followed by its change."""
     at = np.arange(len(table))
     value, change = table["value"].to_numpy(dtype=float), table["change"].fillna(0).to_numpy(dtype=float)
     before = value - change

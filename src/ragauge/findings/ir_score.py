@@ -1,4 +1,4 @@
-"""How much of the needed evidence stands in the context, over the budget N, and what unrelated text scores."""
+"""The share of needed evidence in the context over the budget N, and the score of unrelated text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ragauge.track import views
 
 
 class ScoreFound(JobFinding):
-    """The IR score, what unrelated text scores, and both over the budgets up to the job's."""
+    """The IR score, the score of unrelated text, and both over the budgets up to the job's."""
 
     name = "ir_score"
     after = "scores"
@@ -45,7 +45,7 @@ class ScoreFound(JobFinding):
     )
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """A sentence where unrelated text was short; the charts are kept for the sweep."""
+        """A sentence if unrelated text was short; keeps the charts for the sweep."""
         n, means, scores = job.n_tokens, job.frame("floor_means"), job.frame("scores")
         both = (curve_of(scores), floor_of(job.pipeline.components.measure, means))
         steps = {
@@ -73,14 +73,14 @@ Curves = dict[str, dict[int, float]]
 
 @dataclass(frozen=True)
 class ScoreCurves:
-    """{system: {n_tokens: mean IR score}}, and the same of text that has nothing to do with the question."""
+    """{system: {n_tokens: mean IR score}}, and the same for unrelated text."""
 
     scores: Curves
     floors: Curves
 
 
 class ScoreByN(Finding):
-    """How much of the evidence stands in the first N tokens."""
+    """The share of the evidence in the first N tokens."""
 
     name = "ir_score"
 
@@ -94,7 +94,7 @@ class ScoreByN(Finding):
         return Found(curves, steps=steps)
 
     def show(self, jobs: Jobs, value: ScoreCurves, found: Founds) -> Shown:
-        """The curves as a figure, their values behind a click."""
+        """The curves as a figure, with their values in a fold."""
         over_n = found.get("budgets")
         published = study.IR_SCORE if jobs.records[0]["choices"].get("dataset") == "hotpotqa" else None
         bands = None if over_n is None else over_n.band_of("ir_score")
@@ -137,7 +137,7 @@ def _values(jobs: Jobs, value: ScoreCurves) -> Grid:
 
 
 def metric_part(system: str) -> str:
-    """A system's name in the characters that MLflow allows in a metric."""
+    """A system's name in characters valid in MLflow's metrics."""
     return re.sub(r"[^\w.\- /]+", "_", system)
 
 
@@ -151,7 +151,7 @@ def score_curves(jobs: Jobs) -> Curves:
 
 
 def floor_curves(jobs: Jobs) -> Curves:
-    """Floor of the IR score against the budget, {"unrelated text": {n_tokens: floor}}; {} where unknown.
+    """Floor of the IR score by budget, {"unrelated text": {n_tokens: floor}}; {} if unknown.
 
     Where jobs have different floors (another chunker, say), each with the first system that it is of.
     """
@@ -177,7 +177,7 @@ def curve_of(scores: pd.DataFrame) -> dict[int, float]:
 
 
 def floor_of(measure: Any, means: pd.DataFrame) -> dict[int, float]:
-    """The measure's value of unrelated text, the mean over topics of `floor_means`: {n_tokens: score}.
+    """The measure's value for unrelated text, averaged over topics by `floor_means`: {n_tokens: score}.
 
     For a corrected measure it is the rest of that after the correction.
     """

@@ -1,4 +1,4 @@
-"""Topics that were skipped, and what the others lack: evidence, its place in the documents, a reference answer."""
+"""Skipped topics, and topics without evidence, its place in the documents, or a reference answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _READ = 100  # parts of the evidence, and questions, by which their language is 
 
 
 class Skipped(JobFinding):
-    """The rows of the dataset that were left out, since `dataset.on_error=skip` says so."""
+    """The rows of the dataset skipped by `dataset.on_error=skip`."""
 
     name = "skipped"
     after = "scores"
@@ -41,7 +41,7 @@ class Skipped(JobFinding):
 
 
 class Lacking(JobFinding):
-    """How many topics there are, and how many of them lack what."""
+    """Number of topics, and of those that lack something."""
 
     name = "lacking"
     after = "scores"
@@ -50,7 +50,7 @@ class Lacking(JobFinding):
     )
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """`lacking`, which names some of the topics; lost parts of the evidence are a table."""
+        """`lacking`, with some of the topics; lost evidence parts as a table."""
         value, lost = lacking(job.pipeline), job.frame("lost_evidence")
         return Found(
             value,
@@ -60,14 +60,14 @@ class Lacking(JobFinding):
         )
 
     def show(self, job: Job, value: dict[str, Any], found: Founds) -> Shown:
-        """A sentence for each thing that is lacking, and each lost part; of a sweep's jobs each once."""
+        """A sentence per missing part and lost evidence part, each once per sweep."""
         sweep = job.record["sweep_id"]
         lost = lost_text(job.frame("lost_evidence"))
         return Shown(lines=new_lines(lacking_text([value]), sweep), notes=new_lines(lost, sweep))
 
 
 def lacking(pipeline: Any) -> dict[str, Any]:
-    """A job's record of its topics: their number, how many lack what, and the first ten of these.
+    """A job's record of its topics: their number, and by missing part the number and first ten.
 
     metrics: topics, topics_<what>; lacking: qids by what: known contexts, documents among them, evidence,
     evidence where it should be, something to judge by,
@@ -95,7 +95,7 @@ def lacking(pipeline: Any) -> dict[str, Any]:
 
 
 def unranked_topics(pipeline: Any) -> dict[str, list[str]]:
-    """The qids of the topics without known contexts, and of those whose contexts are no known documents.
+    """The qids of topics with unknown contexts, and of topics with contexts from unknown documents.
 
     None where a dry run would have to ask a service for the contexts.
     """
@@ -107,7 +107,7 @@ def unranked_topics(pipeline: Any) -> dict[str, list[str]]:
 
 
 def _foreign(components: Any, texts: Sequence[str]) -> list[str]:
-    """A sentence for each model of the job that is known to be for other languages than most of the texts are in."""
+    """A sentence for each model of the job that is not made for the main language of the texts."""
     of = {group: getattr(components, group) for group in ("chunker", "retriever", "compressor", "measure", "reranker")}
     uses = [offered(part, PartOffers).uses for part in (*of.values(), *components.answers.values())]
     models = {group: of[group] for group in ("retriever", "reranker")}
@@ -125,7 +125,7 @@ def _foreign(components: Any, texts: Sequence[str]) -> list[str]:
 
 
 def new_lines(lines: Sequence[str], sweep: str | None) -> list[str]:
-    """The lines that no job of the sweep printed in this process; all of them for a single job."""
+    """The lines not yet printed by the sweep's jobs in this process; all for a single job."""
     printed = set() if sweep is None else _printed(sweep)
     new = [line for line in lines if line not in printed]
     printed.update(new)
@@ -150,7 +150,7 @@ _SHOWN = 200  # characters of one
 
 
 def lacking_text(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Sentences on topics left out of a measure because they lack something, from the metrics of the jobs.
+    """Sentences on topics left out of measures for lack of data, from the jobs' metrics.
 
     Topics are named as far as a record has their qids (`lacking`, by what they lack). Models for other languages
     (`foreign`) have a sentence each.
@@ -176,7 +176,7 @@ def _named(records: Sequence[Mapping[str, Any]], name: str, n: float) -> str:
 
 
 def lost_text(lost: pd.DataFrame) -> list[str]:
-    """A line for each of the first ten lost parts of the evidence, with the text nearest to it.
+    """A line for each of the first ten lost evidence parts, with the most similar text.
 
     lost: qid, part, docno, text, near_docno, near (`ragauge.measures.located.locate`).
     """

@@ -1,4 +1,4 @@
-"""The leaderboard: shares and scores of every system, their paired tests, and which may be the best."""
+"""The leaderboard: shares and scores of all systems, paired tests, and the set that may be the best."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _LABELS = {"ir_score": "IR score", "correct": "right answers", "hallucination": 
 
 @dataclass(frozen=True)
 class Board:
-    """frame: that of `leaderboard`, a row per system; pairs: that of `compare_pairs`; best: that of `best_sets`.
+    """frame: of `leaderboard`, a row per system; pairs: of `compare_pairs`; best: of `best_sets`.
 
     detectable: that of `detectable_differences`; alike: that of `alike`. infos: the answer measures.
     """
@@ -84,24 +84,24 @@ class Board:
 
     @property
     def headline(self) -> str | None:
-        """The measure that systems are compared by first: right answers, else the IR score, else one of answers."""
+        """The first measure of comparison: right answers, else the IR score, else an answer measure."""
         known = {"correct": self.judged, "ir_score": self.scored}
         known |= {info.name: bool(self.frame[info.name].notna().any()) for info in self.infos}
         return next((measure for measure, there in known.items() if there), None)
 
     def label_of(self, measure: str) -> str:
-        """The name of a measure in a sentence, with the questions that it is of where some are unanswerable."""
+        """The name of a measure in a sentence, with its questions if some are unanswerable."""
         if measure == "correct" and "rejection_share" in self.frame:
             return "right answers to answerable questions"
         return _LABELS.get(measure) or next(info.label for info in self.infos if info.name == measure)
 
     def alike_sentences(self, measure: str) -> list[str]:
-        """That these topics cannot tell the systems apart by a measure, and which could; [] where they can."""
+        """Sentences if these topics cannot distinguish the systems by a measure, with a remedy; else []."""
         return alike_sentences(self.label_of(measure), self.alike[measure]) if measure in self.alike else []
 
 
 class Leaderboard(Finding):
-    """The first thing to look at."""
+    """The leaderboard of a sweep, its first result."""
 
     name = "leaderboard"
     metrics = ("best_set_size_*", "top_optimism_*", "detectable_difference_*")
@@ -123,7 +123,7 @@ class Leaderboard(Finding):
         )
 
     def show(self, jobs: Jobs, value: Board, found: Founds) -> Shown:
-        """Cards, the table, and the tests behind a click."""
+        """Cards, the table, and the tests in a fold."""
         on_terminal = [info for info in jobs.answer_measures if info.on_terminal]
         lost = [f"not in the table, since its jobs failed: {one} ({error})" for one, error in jobs.lost.items()]
         topics, classed = (int(value.frame[name].max()) for name in ("n_topics", "n_classed"))
@@ -155,7 +155,7 @@ class Leaderboard(Finding):
 
 
 def _cards(jobs: Jobs, value: Board) -> list[Card]:
-    """The best of each headline; of several that tie, all of them."""
+    """One card per headline: the best system, or how many tie."""
     headlines: tuple[tuple[str, str, Kind, Any], ...] = (
         ("Best IR score", "ir_score", "score", max),
         ("Most right answers", "correct_share", "share", max),
@@ -230,19 +230,19 @@ def _sentence(line: str) -> str:
 
 
 def estimate(row: Mapping[Any, Any], column: str, kind: Any, best: str = "") -> Num:
-    """The value of a column with its interval, tagged where the row's system may be the best by `best`."""
+    """The value of a column with its interval, tagged if the row's system may be the best by `best`."""
     tag = _MARK if best and row.get(f"{best}_in_best_set") is True else ""
     return number(row, column, kind, tag)
 
 
 def measured(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> Num:
-    """An answer measure's mean of a row, as `estimate` gives it, and of how many topics if some lack a value."""
+    """An answer measure's mean of a row, as in `estimate`, with the number of topics if some lack a value."""
     mean = estimate(row, info.name, "share" if info.unit == "share" else "score", info.name)
     return replace(mean, note=valued(row, info))
 
 
 def _ranked_by(jobs: Jobs, value: Board) -> list[AnswerMeasureInfo]:
-    """The columns of a leaderboard without IR scores and verdicts: answer measures, or some of rankings."""
+    """The columns of a leaderboard without IR scores and verdicts: answer measures, or some ranking measures."""
     if value.scored or value.judged:
         return []
     return besides_rankings(jobs.answer_measures) or [i for i in jobs.answer_measures if i.compared][:_RANKED_BY]

@@ -1,4 +1,4 @@
-"""The findings of a sweep in the order in which they are computed: a list, which a job does without."""
+"""The findings of a sweep in order of computation, a list that jobs do not need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The findings of a job in the order in which they are computed; what of a job or a sweep is shown first."""
+"""The findings of a job in order of computation, and the order of display of a job or sweep."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ _FIRST, _LAST = ("conclusion", "failures"), ("what_ran",)
 
 
 def in_reading_order(names: Iterable[str]) -> list[str]:
-    """The names of findings in the order in which they are shown."""
+    """The names of findings in order of display."""
     return sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST) + (name in _LAST))
 
 
 def findings() -> list[Finding]:
-    """A sweep's: ragauge's own and those of packages, behind all others or the one that they name.
+    """A sweep's findings: ragauge's own, and those of packages after the one that they name, or last.
 
     ConfigError for one that cannot be had.
     """
@@ -75,7 +75,7 @@ def findings() -> list[Finding]:
 
 
 def job_findings(config: Mapping[str, Any] | None = None) -> list[JobFinding]:
-    """A job's: by what they need ragauge's own, then those of packages; ConfigError for one that cannot be had.
+    """A job's findings by phase: ragauge's own, then those of packages; ConfigError for an unloadable one.
 
     config: that of the job, in plain values, which decides over those in `group_on_use`; None: all of them.
     Costs come last, so that they count what findings ask an LLM for.
@@ -86,16 +86,16 @@ def job_findings(config: Mapping[str, Any] | None = None) -> list[JobFinding]:
 
 
 def metrics_of_jobs() -> list[str]:
-    """The names, some with a *, of the metrics that a job may log, but for those that its components bring."""
+    """The names (some with a *) of metrics that a job may log, except those of its components."""
     return spelled([*OF_EVERY_JOB, *(metric for finding in job_findings() for metric in finding.metrics)])
 
 
 def metrics_of_sweeps() -> list[str]:
-    """The names, some with a *, of the metrics of the MLflow run that pools a sweep."""
+    """The names (some with a *) of metrics of a sweep's MLflow run."""
     return spelled([*OF_EVERY_SWEEP, *(metric for finding in findings() for metric in finding.metrics)])
 
 
 def metrics_of_packages(findings: Iterable[JobFinding]) -> list[str]:
-    """The names of the metrics of those findings that other packages bring."""
+    """The metric names of other packages' findings."""
     theirs = [one for one in findings if not type(one).__module__.startswith("ragauge.")]
     return spelled(metric for finding in theirs for metric in finding.metrics)

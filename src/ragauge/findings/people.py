@@ -1,4 +1,4 @@
-"""The judge beside people: agreement, and shares and differences as people would judge them."""
+"""The judge compared with people: agreement, and shares and differences corrected by human labels."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class PeopleFound(JobFinding):
-    """Shares corrected by labels of people, from a judge's probabilities."""
+    """Shares from a judge's probabilities, corrected by human labels."""
 
     name = "people"
     metrics = (
@@ -49,7 +49,7 @@ class PeopleFound(JobFinding):
     )
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """Why the labels give no shares of classes, if they give none."""
+        """The reason if the labels give no shares of classes."""
         refused = None
         if job.cfg.human_labels is not None and "human_label" in job.outcomes:
             try:
@@ -64,7 +64,7 @@ class PeopleFound(JobFinding):
 
 
 def powered_by_people(outcomes: pd.DataFrame) -> dict[str, float]:
-    """Metrics <measure>_ppi, _labels_only (each with _lo and _hi), and what they rest on; {} without labels.
+    """Metrics <measure>_ppi, _labels_only (each with _lo and _hi), and their sample sizes; {} without labels.
 
     They cover every question for which the outcomes have labels and a judge's probabilities, over the topics that have
     a probability. Tells where labels are few, are on answers without one, or are no sample.
@@ -101,7 +101,7 @@ def powered_by_people(outcomes: pd.DataFrame) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class People:
-    """agreement over all jobs; shares and pairs at n_tokens; refused: why labels did not serve."""
+    """agreement over all jobs; shares and pairs at n_tokens; refused: why labels could not be used."""
 
     agreement: Agreement
     shares: pd.DataFrame | None
@@ -110,12 +110,12 @@ class People:
 
 
 class BesidePeople(Finding):
-    """The judge beside labels by people, and shares corrected by them."""
+    """The judge's agreement with human labels, and shares corrected by them."""
 
     name = "people"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """`People`; None where no answer has a label by people."""
+        """`People`; None without human labels."""
         rows = jobs.outcomes
         if "human_label" not in rows or rows["human_label"].isna().all():
             return None
@@ -200,7 +200,7 @@ def _pairs(pairs: pd.DataFrame) -> Grid:
 
 
 def judged_lines(values: Mapping[str, float], target: str = POPULATION) -> list[str]:
-    """Lines on a sample of judged topics and on labels by people; none where neither is there.
+    """Lines on a judged sample and on human labels; none without either.
 
     target: one of TARGETS, for the shares of a sample.
     """
@@ -230,6 +230,6 @@ def _share_of(word: str, values: Mapping[str, float], name: str) -> str:
 
 
 def _range(values: Mapping[str, float], name: str, spec: str) -> str:
-    """The 95 % interval of a metric, in brackets; empty where there is none."""
+    """The 95 % interval of a metric in brackets; empty without one."""
     lo, hi = (values.get(f"{name}{end}", math.nan) for end in ("_lo", "_hi"))
     return f" (95 % {lo:{spec}} to {hi:{spec}})" if lo == lo and hi == hi else ""

@@ -1,4 +1,4 @@
-"""The table of a job's questions, and the labels that people gave to their answers."""
+"""The table of a job's questions, and human labels of their answers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PerQuestion(JobFinding):
 
 
 def per_question(pipeline: Any, outcomes: pd.DataFrame) -> pd.DataFrame:
-    """One row per topic for MLflow's table viewer: question, truth, what was retrieved, what came of it."""
+    """One row per topic for MLflow's table viewer: question, truth, retrieval and outcome."""
     evidence = pipeline.frame("evidence").sort_values(["qid", "part"])
     evidence = (
         evidence.dropna(subset="text")
@@ -87,21 +87,21 @@ def per_question(pipeline: Any, outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 def _details(values: pd.DataFrame) -> pd.DataFrame:
-    """[qid, <measure>_detail ...]: what the values of answer measures rest on, as JSON."""
+    """[qid, <measure>_detail ...]: the grounds of answer measures' values, as JSON."""
     kept = values[values["detail"].notna()] if "detail" in values else values.iloc[:0].assign(detail="")
     wide = kept.pivot(index="qid", columns="measure", values="detail").add_suffix("_detail")
     return wide.rename_axis(columns=None).reset_index()
 
 
 def _queries(queries: pd.DataFrame) -> pd.Series:
-    """The texts that were searched for, by qid: a line each, long ones shortened, weights behind a ^."""
+    """The searched queries by qid: a line each, long ones shortened, weights after a ^."""
     weights = queries["weight"].map("^{:.3g}".format).where(queries["weight"].ne(1), "")
     texts = queries["query"].str.slice(0, _QUERY_CHARS).str.replace(r"\s+", " ", regex=True) + weights
     return texts.groupby(queries["qid"].to_numpy(), sort=False).agg("\n".join)
 
 
 def _outcome(outcomes: pd.DataFrame) -> pd.Series:
-    """The outcome of a question in one text, for comparison at a glance: judge's class, IR score, answer."""
+    """The outcome of a question in one text: judge's class, IR score, answer."""
     judged = outcomes["label"].map(JUDGE_CLASSES).astype("str").where(outcomes["label"].notna(), "no verdict")
     scores = outcomes["ir_score"].map("IR score {:.2f}".format).where(outcomes["ir_score"].notna(), "no IR score")
     return judged + " · " + scores + ": " + outcomes["answer"].fillna("")
@@ -111,8 +111,7 @@ FROM_MLFLOW = "mlflow"  # value of human_labels
 
 
 def with_labels_of_people(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfig, experiment: str) -> pd.DataFrame:
-    """The outcomes with people's labels of the answers, from the source in `human_labels`: a file, or MLflow's
-    traces."""
+    """The outcomes with human labels from the source in `human_labels`: a file, or MLflow's traces."""
     if cfg.human_labels is None:
         return outcomes
     if cfg.human_labels != FROM_MLFLOW:
@@ -158,7 +157,7 @@ def _with_labels_of_traces(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfi
 
 
 def _of_the_queue(drawn: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the latest queue that has labels of the job's kind of answers; none where no queue has."""
+    """The rows of the latest queue with labels of the job's kind of answers; none without such a queue."""
     for column in (column for column in WHICH if column in drawn):
         drawn = drawn[drawn[column].isna() | (drawn[column] == outcomes[column].iloc[0])]
     labelled = drawn[drawn["label"].notna()].sort_values("drawn_ms")
@@ -166,17 +165,17 @@ def _of_the_queue(drawn: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 def traced(pipeline: Any) -> Monitored | None:
-    """The dataset of traces where the job's answers are theirs; else None."""
+    """The dataset of traces if the job's answers come from it; else None."""
     source = pipeline.components.dataset
     return source if isinstance(source, Monitored) and source.has_answers_of(pipeline.components.llm) else None
 
 
 def place_of(source: Monitored) -> tuple[str, str]:
-    """MLflow's URI and the experiment in which the dataset's traces lie."""
+    """MLflow's URI and the experiment of the dataset's traces."""
     uri, experiment = source.place()
     return track.absolute_uri(track.tracking_uri(uri)), experiment
 
 
 def own_place(cfg: DictConfig, experiment: str) -> tuple[str, str]:
-    """MLflow's URI and the experiment that the job is logged into."""
+    """MLflow's URI and the experiment of the job."""
     return track.absolute_uri(track.tracking_uri(cfg.tracking.uri)), experiment

@@ -1,4 +1,4 @@
-"""All findings of comparable jobs, computed in order, and the page that shows them."""
+"""Computes all findings of comparable jobs in order, and makes their page."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ragauge.show.html import Page
 
 @dataclass(frozen=True)
 class Pooled:
-    """The jobs; what each finding found, in the order of computing, and how it is shown, in that of reading."""
+    """The jobs, the result of each finding in order of computation, and its display in order of reading."""
 
     jobs: Jobs
     found: dict[str, Found]
     shown: dict[str, Shown]
 
     def value(self, name: str) -> Any:
-        """The value of a finding; None where it found nothing."""
+        """The value of a finding; None without a result."""
         return self.found[name].value if name in self.found else None
 
     @property
@@ -33,7 +33,7 @@ class Pooled:
 
     @property
     def lines(self) -> list[str]:
-        """What the terminal prints."""
+        """The lines of the terminal."""
         lead = (line for sentence in self.lead for line in textwrap.wrap(sentence, WIDTH, break_on_hyphens=False))
         return [*lead, *(line for shown in self.shown.values() for line in shown.lines)]
 
@@ -68,7 +68,7 @@ class Pooled:
 
 
 def pooled(jobs: Jobs) -> Pooled:
-    """Computes every finding, then has each of those that found something shown."""
+    """Computes every finding, then shows those with a result."""
     computed: dict[str, tuple[Any, Found]] = {}
     for finding in findings():
         found = finding.compute(jobs, {name: one.value for name, (_, one) in computed.items()})

@@ -1,4 +1,4 @@
-"""The classes that a given predictor foresees, without any LLM: of a job's answers, and by system."""
+"""Classes predicted by a given predictor without any LLM: of a job's answers, and by system."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ragauge.show.formats import share
 
 
 class Predicted(JobFinding):
-    """The shares of classes that the configured predictor foresees, and the topics by risk."""
+    """The class shares by the configured predictor, and the topics by risk."""
 
     name = "predicted"
     after = "all"
@@ -43,12 +43,12 @@ class Predicted(JobFinding):
 
 
 class PredictedShares(Finding):
-    """The shares that `predictor=models:/...` expects of every job; the jobs have logged them."""
+    """The shares by `predictor=models:/...` of every job, which the jobs have logged."""
 
     name = "predicted"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """The jobs that were predicted; None where none was."""
+        """The jobs with a prediction; None without any."""
         known = [
             (system, record)
             for system, record in zip(jobs.systems, jobs.records, strict=True)

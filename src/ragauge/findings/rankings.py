@@ -1,4 +1,4 @@
-"""Counts of the parts that retrieve, and measures of their rankings, which do not depend on N."""
+"""Counts of retrieval components, and measures of their rankings, which do not depend on N."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Retrieving(JobFinding):
 
 
 def rewriting(checks: pd.DataFrame) -> dict[str, float]:
-    """The means of `query_checks` over topics; left out where no topic has a value."""
+    """The means of `query_checks` over topics, without those that no topic has a value for."""
     means = checks[["similarity", "new_hits"]].mean().dropna()
     return {
         "rewriter_failed": int(checks["failed"].sum()),
@@ -81,7 +81,7 @@ class RankingsFound(JobFinding):
     after = "scores"
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """Sentences on what the measures cannot see: a ranking that is cut, documents without a judgement."""
+        """Sentences on limits of the measures: truncated rankings, unjudged documents."""
         run, evidence, of = job.frame("run"), job.frame("evidence"), job.pipeline.components
         retriever, reranker = offered(of.retriever, PartOffers), offered(of.reranker, PartOffers)
         measures = job.pipeline.measures
@@ -107,7 +107,7 @@ class RankingsFound(JobFinding):
 
 
 def _own(job: Job) -> str | None:
-    """A sentence where documents were left out of the rankings of the topics that they are."""
+    """A sentence if documents identical to their topics were left out of rankings."""
     made = any("own_documents" in stage.makes for stage in job.pipeline.stages)
     n, topics = (len(job.frame(name)) if made else 0 for name in ("own_documents", "topics"))
     left = "left out of its ranking as BEIR's evaluator does (dataset.own_document=keep keeps it)"
@@ -120,7 +120,7 @@ class Rankings(Finding):
     name = "rankings"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """{metric: name} in the order of the config; None where no evidence names its document."""
+        """{metric: name} in the order of the config; None if no evidence names its document."""
         names = {info.name: info.label for info in jobs.answer_measures if is_ranking(info)}
         for record in jobs.records:
             names = {**record.get("rankings", {}), **names}

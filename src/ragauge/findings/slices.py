@@ -1,4 +1,4 @@
-"""Every measure by slice of the topics, the averages over slices, and the two best systems slice by slice."""
+"""Every measure by slice of the topics, averages over slices, and the two best systems compared by slice."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SlicesFound(JobFinding):
     name = "slices"
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """How many slices there are; None without slices."""
+        """Number of slices; None without slices."""
         outcomes, answers = job.outcomes, job.answer_measures
         if not slicings(outcomes):
             return None
@@ -79,7 +79,7 @@ class SlicesFound(JobFinding):
         )
 
     def show(self, job: Job, value: int, found: Founds) -> Shown:
-        """That not all slices are metrics."""
+        """A note if not all slices are metrics."""
         told = f"{value} slices; {MAX_LOGGED} of them are metrics; all are in slices.json"
         return Shown(lines=[told] if value > MAX_LOGGED else [])
 
@@ -112,13 +112,13 @@ def metric_names(outcomes: pd.DataFrame) -> dict[tuple[str, str], str]:
 
 
 def logged_slices(names: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
-    """Those of `metric_names` that become metrics: 50, of the slicings with the fewest slices first."""
+    """The first 50 of `metric_names`, those of slicings with the fewest slices first."""
     count = Counter(by for by, _ in names)
     return dict(sorted(names.items(), key=lambda item: count[item[0][0]])[:MAX_LOGGED])
 
 
 def metrics_of_slices(slices: pd.DataFrame | None, measures: Sequence[str]) -> list[str]:
-    """The metrics that a job with these slices and answer measures logs of them (`SlicesFound`)."""
+    """The names of metrics that `SlicesFound` logs for these slices and answer measures."""
     names = {} if slices is None else metric_names(slices)
     macro = dict.fromkeys(f"slice_macro/{name.split('/')[1]}" for name in names.values())
     of_measures = [f"{name}{end}" for name in (*LOGGED, *measures) for end in ("", "_lo", "_hi")]
@@ -174,7 +174,7 @@ class Slices(Finding):
     name = "slices"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """`SliceTables`; None where nothing is sliced."""
+        """`SliceTables`; None without slices."""
         board = found["leaderboard"].frame
         value = slice_tables(jobs.at_n, board, jobs.records[0], jobs.answer_measures, jobs.families.family)
         if value is None or value.estimates.empty:
@@ -236,7 +236,7 @@ def _warning(jobs: Jobs, value: SliceTables, names: Mapping[str, str], systems: 
 def _table(
     by: str, title: str, rows: pd.DataFrame, averages: pd.DataFrame, systems: Sequence[str], is_score: bool
 ) -> list[Block]:
-    """One measure: a row for every slice with a cell for each system, and the averages over slices."""
+    """One measure: a row per slice with a cell per system, and the averages over slices."""
     kind: Any = "score" if is_score else "share"
     sizes = rows.groupby("slice", sort=False)["n"].max()
     largest = set(sizes.sort_values(ascending=False, kind="stable").index[:_MAX_SLICES])
@@ -264,7 +264,7 @@ def _table(
 
 
 def _pair(differences: pd.DataFrame | None, by: str, infos: Infos, family: str) -> list[Block]:
-    """The two best systems of one slicing, slice by slice; nothing where no slice was compared."""
+    """The two best systems by slice of one slicing; nothing without a compared slice."""
     if differences is None or not (differences["slicing"] == by).any():
         return []
     rows = differences[differences["slicing"] == by]
@@ -294,7 +294,7 @@ def _pair(differences: pd.DataFrame | None, by: str, infos: Infos, family: str) 
 
 
 def _difference(e: Mapping[Any, Any] | None, is_score: bool) -> list[Cell]:
-    """The difference as its slice has it, and shrunk."""
+    """The difference in a slice, raw and shrunk."""
     mark = "†" if e is not None and e["p_holm"] < 0.05 else ""
     kind: Kind = "signed" if is_score else "points"
     return [number(e or {}, "difference", kind, mark), number(e or {}, "shrunk", kind)]
@@ -307,7 +307,7 @@ def slice_tables(
     answers: Sequence[AnswerMeasureInfo],
     family: str = "measure",
 ) -> SliceTables | None:
-    """The slices of every system of a sweep at one budget, and how its two best systems differ by slice.
+    """The slices of a sweep's systems at one budget, and the differences of its two best systems by slice.
 
     The two best are the first two of the leaderboard. None where the jobs have no slices in common.
     """

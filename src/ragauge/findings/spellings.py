@@ -1,4 +1,4 @@
-"""Evidence that the contexts hold in another spelling, so that the score does not count it."""
+"""Evidence that contexts hold in another spelling, which the score does not count."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ragauge.measures.spellings import TOPICS, respelled
 
 
 class Respelled(JobFinding):
-    """How many parts of the evidence a context holds in other characters, and which `measure.fold` finds them."""
+    """The number of evidence parts that contexts hold in other characters, and the `measure.fold` that finds them."""
 
     name = "spellings"
     after = "scores"
     metrics = ("evidence_respelled",)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """The sentence; None where the measure compares no characters, or no part is in another spelling."""
+        """The sentence; None without such parts, or if the measure compares no characters."""
         measure = raw(job.pipeline.components.measure)
         if not isinstance(measure, BatchedMeasure):
             return None

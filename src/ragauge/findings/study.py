@@ -1,4 +1,4 @@
-"""The published numbers of the study that the method comes from, to be drawn beside one's own on HotpotQA.
+"""The published HotpotQA numbers of the study behind the method, for comparison.
 
 Source: El Yagouby, master's thesis (2024) and the paper after it (2025). HotpotQA dev (distractor), 7,404
 questions, 100,000 Wikipedia documents, all-MiniLM-L6-v2, Llama 3 8B, GPT-4o as judge.

@@ -1,4 +1,4 @@
-"""Shared parts of the sections of findings: names, numbers with their intervals, tables by row and by system."""
+"""Shared parts of findings' sections: names, numbers with intervals, tables by row and by system."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Cells = Callable[[Mapping[Any, Any]], Sequence[Cell]]
 
 
 def class_name(label: int | None) -> str:
-    """A judge class as people read it: `4, wrong`; `no verdict` for a missing one."""
+    """A judge class in words: `4, wrong`; `no verdict` for a missing one."""
     return f"{label}, {JUDGE_CLASSES[label]}" if label else "no verdict"
 
 
 def number(of: Mapping[Any, Any], name: str, kind: Kind = "score", tag: str = "") -> Num:
-    """The value `name` of a row or of metrics, with its interval: <name>_lo and _hi, else lo and hi, if there."""
+    """The value `name` of a row or of metrics, with its interval from <name>_lo and _hi, else lo and hi, if any."""
     lo, hi = (of.get(f"{name}_{end}", of.get(end)) for end in ("lo", "hi"))
     return Num(of.get(name), kind, lo, hi, tag)
 
 
 def between(lo: float, hi: float, written: Callable[[float], str]) -> str:
-    """` (0.512 to 0.634)`, an interval behind its value; empty where there is none."""
+    """An interval after its value, such as ` (0.512 to 0.634)`; empty without one."""
     return f" ({written(lo)} to {written(hi)})" if lo == lo else ""
 
 
@@ -49,7 +49,7 @@ def table(label: str, columns: Heads, rows: pd.DataFrame, cells: Cells, systems:
 
 
 def by_budget(jobs: Jobs, label: str, cell: Callable[[Any], Num | None], title: str = "System") -> Grid:
-    """A row per system, a column per budget: `cell` of the job's metrics, a dash where it gives None."""
+    """A row per system, a column per budget: `cell` of the job's metrics, a dash for None."""
     grid = sorted({int(record["n_tokens"]) for record in jobs.records})
     rows: list[list[Cell]] = [
         [system, *((cell(by_n[n]) or "–") if n in by_n else "–" for n in grid)]
@@ -59,13 +59,13 @@ def by_budget(jobs: Jobs, label: str, cell: Callable[[Any], Num | None], title: 
 
 
 def of_each(jobs: Jobs, made: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
-    """The frames made of the outcomes of each system at the sweep's budget, one below the other."""
+    """The concatenated frames made from each system's outcomes at the sweep's budget."""
     found = [(made(rows), system) for system, rows in jobs.at_n.groupby("system", sort=False)]
     return together([table.assign(system=system) for table, system in found if len(table)])
 
 
 def together(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    """The tables one below the other, the system first; one without rows where there is none."""
+    """The concatenated tables with the column system first; an empty table for none."""
     if not tables:
         return pd.DataFrame({"system": pd.Series(dtype="str"), "cause": [], "topics": []})
     every = pd.concat(tables, ignore_index=True)

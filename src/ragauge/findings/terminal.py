@@ -1,4 +1,4 @@
-"""A job's numbers and the leaderboard as a terminal shows them, and the sentences around it."""
+"""A job's numbers and the leaderboard as terminal text, with sentences around it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAIRS = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucin
 
 
 def job_line(name: str, values: Mapping[str, float]) -> str:
-    """The numbers of a job in a line: IR score, verdicts or their prediction, money, time."""
+    """A job's numbers in a line: IR score, verdicts or predicted ones, money, time."""
     scored, of = int(values.get("ir_score_topics", 0)), scorable_topics(values)
     parts = [f"IR score {values['ir_score']:.3f}"] if "ir_score" in values else ["no IR score"]
     parts[0] += f" of {scored} of {of} topics" if 0 < scored < of else ""
@@ -45,7 +45,7 @@ def job_line(name: str, values: Mapping[str, float]) -> str:
 
 
 def scorable_topics(values: Mapping[str, float]) -> int:
-    """The topics of a job, by its metrics, that can have an IR score: with evidence, and answerable."""
+    """The number of a job's answerable topics with evidence, from its metrics."""
     without = sum(values.get(f"topics_{name}", 0) for name in ("without_evidence", "unanswerable"))
     return int(values.get("topics", 0) - without)
 
@@ -53,7 +53,7 @@ def scorable_topics(values: Mapping[str, float]) -> int:
 def leaderboard_text(
     board: pd.DataFrame, n_tokens: int, judged: bool, answers: Sequence[AnswerMeasureInfo] = ()
 ) -> str:
-    """The leaderboard as tables of characters; `judged` adds the verdicts' columns.
+    """The leaderboard as text tables; `judged` adds the verdicts' columns.
 
     Without IR scores there is no column of them; of unanswerable topics there is the share of rejections. Where
     verdicts are missing, their share has a column. Without verdicts `answers` stand below in a table of their own, or
@@ -93,7 +93,7 @@ def leaderboard_text(
 
 
 def _in_blocks(lines: Sequence[Sequence[str]]) -> list[str]:
-    """Tables of these columns, as many in each as WIDTH has room for, behind the first one."""
+    """Tables of as many columns as fit WIDTH, each after the first column."""
     sizes = [max(map(len, column)) + 2 for column in zip(*lines, strict=True)]
     blocks: list[list[int]] = [[]]
     for at, size in enumerate(sizes[1:], 1):
@@ -104,7 +104,7 @@ def _in_blocks(lines: Sequence[Sequence[str]]) -> list[str]:
 
 
 def alike_sentences(label: str, mean: float) -> list[str]:
-    """That topics cannot tell systems apart which all have this mean of a measure, and what could.
+    """Sentences: topics with this mean of a measure for all systems cannot distinguish them; and a remedy.
 
     label: the measure's name in a sentence.
     """
@@ -120,7 +120,7 @@ def alike_sentences(label: str, mean: float) -> list[str]:
 def detectable_text(
     detectable: pd.DataFrame, alike: Collection[str] = (), answers: Sequence[AnswerMeasureInfo] = ()
 ) -> str:
-    """A line of the smallest differences that the sweep's tests could see; empty without a pair.
+    """A line of the smallest differences that the sweep's tests can detect; empty without a pair.
 
     Those in IR score, right answers and hallucinations; where there are none of these, in `answers`. A difference
     of 0 in a measure by which all systems are `alike` is none.
@@ -147,7 +147,7 @@ def detectable_text(
 
 
 def families_text(families: Families, pairs: pd.DataFrame, answers: Sequence[AnswerMeasureInfo]) -> str:
-    """A line on which tests are corrected together and which measures are primary; empty without a pair.
+    """A line on families of tests and primary measures; empty without a pair.
 
     pairs: the frame of `compare_pairs`.
     """
@@ -165,7 +165,7 @@ def families_text(families: Families, pairs: pd.DataFrame, answers: Sequence[Ans
 
 
 def _cell(row: Mapping[Any, Any], name: str, measure: str = "", spec: str = "{:.0%}", end: str = "{:.0f}") -> str:
-    """A value, * where the system may be the best by a measure, and the interval; a dash for no value."""
+    """A value with its interval, and * if the system may be the best by the measure; a dash for no value."""
     value, lo, hi = (row.get(f"{name}{suffix}", math.nan) for suffix in ("", "_lo", "_hi"))
     if value != value:
         return "–"
@@ -176,14 +176,14 @@ def _cell(row: Mapping[Any, Any], name: str, measure: str = "", spec: str = "{:.
 
 
 def _measured(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
-    """An answer measure's mean, its mark, its interval, and of how many topics if some lack a value."""
+    """An answer measure's mean, mark and interval, and the number of topics if some lack a value."""
     share = info.unit == "share"
     cell = _cell(row, info.name, info.name, "{:.1%}" if share else "{:.3f}", "{:.1f}" if share else "{:.3f}")
     return " ".join(filter(None, (cell, valued(row, info))))
 
 
 def valued(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
-    """`of 70`, the number of topics that have a value; empty where all that can have one do.
+    """The number of topics with a value, as `of 70`; empty if all possible ones have one.
 
     An unanswerable topic, and one without a reference answer, has none in any system.
     """
@@ -192,13 +192,13 @@ def valued(row: Mapping[Any, Any], info: AnswerMeasureInfo) -> str:
 
 
 def scored(row: Mapping[Any, Any]) -> str:
-    """`of 70`, the number of topics that have an IR score; empty where all that can have one do."""
+    """The number of topics with an IR score, as `of 70`; empty if all possible ones have one."""
     n, of = row.get("n_scored", 0), row.get("n_scorable", 0)
     return f"of {n}" if 0 < n < of else ""
 
 
 def common_text(pairs: pd.DataFrame, topics: int, answers: Sequence[AnswerMeasureInfo], scorable: int = 0) -> str:
-    """On how many topics pairs of systems are compared by IR score and measures of answers; empty where it is all.
+    """The number of common topics of pairs by IR score and answer measures; empty if all are common.
 
     pairs: the frame of `compare_pairs`. topics, scorable: those that can have a class, and an IR score. Measures of
     rankings are left out.

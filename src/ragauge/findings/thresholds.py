@@ -1,4 +1,4 @@
-"""The thresholds h and k, zones with a guarantee and the predictor: one fit of score and class, and its worth."""
+"""The thresholds h and k, guaranteed zones and the predictor: one fit of class on score, and its validation."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Estimates(JobFinding):
     )
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """`Findings`, which lie in the store: metrics, the figure, the predictor and sampled shares."""
+        """The stored `Findings`: metrics, the figure, the predictor and sampled shares."""
         pipeline, record = job.pipeline, job.record
         floors = floor_of(pipeline.components.measure, job.frame("floor_means"))
         value = findings(
@@ -81,14 +81,14 @@ class Estimates(JobFinding):
 
 
 def score_settings(pipeline: Any) -> dict[str, Any]:
-    """The settings that give the scores of this job their meaning for a predictor."""
+    """The settings that determine the meaning of this job's scores for a predictor."""
     of = pipeline.components
     measure = {**identity(of.measure), **shared_models_of_measure(pipeline)}
     return settings_of(measure, identity(of.tokenizer), [pipeline.n_tokens])
 
 
 def shared_models_of_measure(pipeline: Any) -> dict[str, Any]:
-    """The identities of the models that the measure of evidence takes, by kind; {} for none."""
+    """The identities of the evidence measure's models by kind; {} for none."""
     models = {"embedder": pipeline.components.embedder, "chat": pipeline.evaluator_chat}
     uses = offered(pipeline.components.measure, PartOffers).uses
     return {name: pipeline.identity_of(model) for name, model in models.items() if name in uses}
@@ -107,13 +107,13 @@ class Fitted:
 
 
 class ThresholdsFound(Finding):
-    """Where the score begins to tell lack and right answers apart."""
+    """The thresholds at which the score separates lack and right answers."""
 
     name = "thresholds"
     metrics = (*ESTIMATES, Metric("threshold_{h,k}_at_n", chart=True))
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """`Fitted`; None where no topic has both a verdict and what the predictor reads."""
+        """`Fitted`; None without a topic that has a verdict and all features."""
         judged, first = fit_rows(jobs.outcomes), jobs.records[0]
         if not fit_rows(jobs.outcomes, features_of(jobs))["label"].notna().any():
             return None
@@ -130,7 +130,7 @@ class ThresholdsFound(Finding):
         )
 
     def show(self, jobs: Jobs, value: Fitted, found: Founds) -> Shown:
-        """The sorted scores with both thresholds, and what each is worth."""
+        """The sorted scores with both thresholds, and the gain of each."""
         fitted = value.estimates
         if not fitted.thresholds.k.n:
             return Shown(lines=["no IR scores: no thresholds"])
@@ -172,7 +172,7 @@ class ThresholdsFound(Finding):
 
 
 def threshold_line(letter: str, says: str, t: Any) -> str:
-    """A threshold in a line for the terminal: its value, and its gain on unseen topics."""
+    """A terminal line on a threshold: its value, and its gain on unseen topics."""
     at = f"{letter} = {t.value:.3f}, {says.replace(' of information', '')}"
     if t.degenerate:
         return f"{at}: {'every' if t.degenerate == 'always' else 'no'} score lies {t.side} it, no use shown"
@@ -181,18 +181,18 @@ def threshold_line(letter: str, says: str, t: Any) -> str:
 
 
 def features_of(jobs: Jobs) -> list[str]:
-    """What the predictor of the jobs reads: `estimate.features`."""
+    """The features of the jobs' predictor: `estimate.features`."""
     features: list[str] = jobs.records[0]["estimate"]["features"]
     return features
 
 
 class NothingFitted(Finding):
-    """Why there are no thresholds and no predictor."""
+    """The reason for missing thresholds and predictor."""
 
     name = "nothing_fitted"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """The reason why the jobs have no fit; None where there is one."""
+        """The reason why the jobs have no fit; None if they have one."""
         if "thresholds" in found:
             return None
         if jobs.outcomes["label"].isna().all():
@@ -265,21 +265,21 @@ def _by_zone(zones: pd.DataFrame) -> Grid:
 
 
 class ZonesFound(Finding):
-    """Where a score says enough to do without an LLM."""
+    """The zones of scores that need no LLM."""
 
     name = "zones"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """The zones of the fit; their metrics and table are those of `thresholds`."""
+        """The zones of the fit; `thresholds` logs their metrics and table."""
         return Found(found["thresholds"].estimates.zones) if "thresholds" in found else None
 
     def show(self, jobs: Jobs, value: Any, found: Founds) -> Shown:
-        """Both zones; nothing where there is none, since the section of the thresholds then says so."""
+        """Both zones; nothing without any, which the section of thresholds then explains."""
         return Shown([] if _without_zones(value) else [Section("Zones with a guarantee", zone_blocks(value))])
 
 
 def _without_zones(value: Any) -> list[Text]:
-    """Why there is no zone on either side; nothing where there is one."""
+    """The reason for the lack of any zone; nothing if there is one."""
     if value.right.n or value.lack.n:
         return []
     says = (
@@ -291,7 +291,7 @@ def _without_zones(value: Any) -> list[Text]:
 
 
 def zone_blocks(value: Any) -> list[Text]:
-    """The promise of each zone, or why there is none."""
+    """The guarantee of each zone, or the reason why it is missing."""
     blocks = [
         Text(
             f"Where a score is enough to do without an LLM: with {100 * value.confidence:g} % confidence, at most "
@@ -322,16 +322,16 @@ def zone_blocks(value: Any) -> list[Text]:
 
 
 class PredictorFound(Finding):
-    """The worth of the predictor of judge classes on topics that it has not seen."""
+    """The predictor of judge classes, validated on unseen topics."""
 
     name = "predictor"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """The cross-validation of the fit; its metrics are those of `thresholds`."""
+        """The cross-validation of the fit; `thresholds` logs its metrics."""
         return Found(found["thresholds"].estimates.validation) if "thresholds" in found else None
 
     def show(self, jobs: Jobs, value: Any, found: Founds) -> Shown:
-        """Measures and reliability, out of fold."""
+        """Out-of-fold measures and reliability."""
         e, curve = value.estimates, value.reliability
         features = features_of(jobs)
         read = "the IR score" if features == ["ir_score"] else ", ".join(features)
@@ -364,7 +364,7 @@ class PredictorFound(Finding):
 
 
 def predictor_line(validation: Any, moved: Mapping[str, Any]) -> str:
-    """The predictor's errors on unseen topics and systems, in a line for the terminal.
+    """A terminal line on the predictor's errors on unseen topics and systems.
 
     moved: that of `transfer`; the line names its first group.
     """

@@ -1,4 +1,4 @@
-"""Topics worth reading: score and verdict disagree, and here is what the LLM was given."""
+"""Topics worth reading, whose score and verdict disagree, with the LLM's context."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WorthReading(Finding):
     name = "topics"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """The topics with their texts; None where no verdict is out of line with its score."""
+        """The topics with their texts; None if all verdicts agree with their scores."""
         if "thresholds" not in found:
             return None
         of_job = {(s, int(r["n_tokens"])): r for s, r in zip(jobs.systems, jobs.records, strict=True)}
@@ -53,7 +53,7 @@ class WorthReading(Finding):
         return Found(topics) if topics else None
 
     def show(self, jobs: Jobs, value: Sequence[Topic], found: Founds) -> Shown:
-        """An article for each, the context behind a click."""
+        """An article per topic, with its context in a fold."""
         blocks: list[Block] = [
             Text(
                 "Where score and verdict disagree: at least half of the evidence was there and the answer is wrong, or "
@@ -132,7 +132,7 @@ _MIN_CHARS = 8  # of a match that is marked, unless it is half of its part
 
 
 def worth_reading(outcomes: pd.DataFrame, n: int = 20) -> pd.DataFrame:
-    """At most n rows of the outcomes, one a topic, whose verdict the IR score does not explain.
+    """At most n outcomes, one per topic, whose verdict the IR score does not explain.
 
     `outcomes` has qid, system, n_tokens, ir_score, label. Added columns: `why` and `verdicts`. `why` is `high score,
     but wrong` (half of the evidence or more is in the context, and the class is 1, 2 or 4) or `low score, but right`.
@@ -180,7 +180,7 @@ class TopicTexts:
 
 
 def contexts_of(record: Mapping[str, Any], qids: Sequence[str]) -> dict[str, TopicTexts]:
-    """Evidence and context of topics of one job at its n_tokens, from the store that its `job.json` names.
+    """Evidence and context of topics of one job at its n_tokens, from the store in its `job.json`.
 
     Only the rows of these topics are read. Raises DataError where the record names no store, and where the
     store no longer holds the entries.
@@ -243,13 +243,13 @@ class EvidencePart:
 
     @property
     def marked(self) -> bool:
-        """Whether the match is shown: a strong one, or one long enough to be more than chance."""
+        """Whether to show the match: a strong one, or one too long for chance."""
         return self.span is not None and (self.strong or self.span[1] - self.span[0] >= _MIN_CHARS)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of a context, and the numbers (from 1) of the evidence parts whose matches it is in.
+    """A stretch of a context, and the numbers (from 1) of the evidence parts that match it.
 
     `strong` where one of these matches is.
     """
@@ -261,7 +261,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as the report shows it: its outcome, its evidence, and its context chunk by chunk.
+    """A topic for the report: its outcome, evidence, and context by chunk.
 
     `chunks`: (docno, pieces); `left_out`: characters of the context that are not shown; `note`: why there is
     no context. `details`: the grounds of the values of its answer measures.
@@ -276,7 +276,7 @@ class Topic:
 
 
 def read_topics(chosen: pd.DataFrame, records: Mapping[tuple[str, int], Mapping[str, Any]]) -> list[Topic]:
-    """The rows that `worth_reading` chose, with their texts; `records` are the jobs by (system, n_tokens).
+    """The rows of `worth_reading` with their texts; `records` are the jobs by (system, n_tokens).
 
     Texts come from columns `evidence` (a list of parts) and `context` where the rows have them, else from
     the store. Where neither has them, the topic's note says why.
@@ -314,7 +314,7 @@ def _topic(outcome: Mapping[str, Any], texts: TopicTexts | None, note: str) -> T
 
 
 def _chunks(shown: str, texts: TopicTexts, evidence: Sequence[EvidencePart]) -> list[tuple[str, list[Piece]]]:
-    """The context cut where chunks begin and where matches begin and end."""
+    """The context cut at starts of chunks and at both ends of matches."""
     starts = list(texts.starts) or [0]
     docnos = list(texts.docnos) or [""]
     marked = {number: part for number, part in enumerate(evidence, 1) if part.marked}
@@ -364,7 +364,7 @@ def longest_match(part: str, text: str) -> tuple[int, int]:
 
 
 def _fold(text: str) -> tuple[str, np.ndarray]:
-    """The text with every run of white space as one space and none at its ends, and where each came from."""
+    """The text with folded white space, stripped, and each character's original offset."""
     symbols: list[str] = []
     at: list[int] = []
     for i, symbol in enumerate(text):
@@ -394,7 +394,7 @@ class Detail:
 
 
 def details_of(record: Mapping[str, Any], qids: Iterable[str]) -> dict[str, list[Detail]]:
-    """The details of topics of one job by qid, from the folder of its record; {} where it kept none."""
+    """The details of topics of one job by qid, from its folder; {} without any."""
     path = Path(record.get("folder", "")) / DETAILS_FILE
     if not path.is_file():
         return {}
@@ -409,7 +409,7 @@ _COLUMNS = ("qid", "measure", "status", "detail")
 
 
 def write_details(values: pd.DataFrame, folder: Path) -> None:
-    """Writes the details of a frame `answer_values` into a job's folder; no file where there is none."""
+    """Writes the details of a frame `answer_values`, if any, into a job's folder."""
     if "detail" in values and values["detail"].notna().any():
         kept = values.loc[values["detail"].notna(), list(_COLUMNS)]
         with replacing(folder / DETAILS_FILE) as draft:
@@ -417,7 +417,7 @@ def write_details(values: pd.DataFrame, folder: Path) -> None:
 
 
 def detail_lines(detail: str) -> list[str]:
-    """A line for every entry of a detail: its text first, then its properties; [] if it is no object."""
+    """A line per entry of a detail: its text, then its properties; [] if the detail is no object."""
     try:
         content = json.loads(detail)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Texts that are longer than the job's models read: what is behind the limit is neither searched nor compared."""
+"""Texts beyond the token limits of the job's models, whose rest is neither searched nor compared."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GROUPS = ("embedder", "retriever", "reranker", "chunker", "measure")
 
 @dataclass(frozen=True)
 class Unread:
-    """The tokens of some texts (named by `what`) that the model of a config group does not read."""
+    """The unread tokens of some texts (named by `what`) for a config group's model."""
 
     group: str
     model: str
@@ -41,7 +41,7 @@ class Unread:
 
     @property
     def sentence(self) -> str:
-        """How many of the texts are longer, what of their tokens is lost, and what helps."""
+        """A sentence: the number of longer texts, the share of lost tokens, and a remedy."""
         of = self.reading
         sampled = "" if self.counted == of.texts else f" (counted on {self.counted:,})"
         return (
@@ -60,14 +60,14 @@ class Unread:
 
 
 class UnreadTexts(JobFinding):
-    """How much of the texts is behind the limits of the models that read them."""
+    """The share of the texts beyond the limits of their models."""
 
     name = "unread"
     after = "scores"
     metrics = (f"unread_{{{','.join(_GROUPS)}}}_{{texts,share}}",)
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """An `Unread` for each model with a text that it does not read whole."""
+        """An `Unread` per model that truncates a text."""
         value = unread(job.pipeline)
         metrics: dict[str, float] = {}
         for one in value:
@@ -78,13 +78,13 @@ class UnreadTexts(JobFinding):
         return Found(value, metrics=metrics)
 
     def show(self, job: Job, value: list[Unread], found: Founds) -> Shown:
-        """A warning for each that leaves a noticeable share unread; of a sweep's jobs each once."""
+        """A warning per model with a noticeable unread share, once per sweep."""
         lines = [one.sentence for one in value if one.reading.unread >= _SAID]
         return Shown(notes=new_lines(lines, job.record["sweep_id"]))
 
 
 def unread(pipeline: Any) -> list[Unread]:
-    """An `Unread` for every model that does not read all of its texts.
+    """An `Unread` per model that truncates texts.
 
     The embedder and the models of retriever and reranker read chunks. The embedder also reads the texts that chunker
     and measure compare.
@@ -144,7 +144,7 @@ def _of_own_texts(group: str, part: EmbedsTexts, pipeline: Any) -> Unread | None
 
 @dataclass(frozen=True)
 class _Texts:
-    """The texts of rows; equal where what they are made from is."""
+    """The texts of rows; equal if their sources are."""
 
     digest: str
     rows: pd.DataFrame | Batches
@@ -158,12 +158,12 @@ class _Texts:
 
 @lru_cache(maxsize=16)
 def _counted(reader: Reader, texts: _Texts, beside: int) -> Reading:
-    """`Reader.reading`, once in a process: the jobs of a sweep share chunks and models."""
+    """`Reader.reading`, cached in the process, since a sweep's jobs share chunks and models."""
     return reader.reading(_spread(texts.rows, "text", _MOST), beside)
 
 
 def _spread(rows: pd.DataFrame | Batches, column: str, most: int) -> list[str]:
-    """The texts of the rows, or of `most` of them that are spread evenly."""
+    """The texts of the rows, or of `most` evenly spread ones."""
     total = count_rows(rows)
     wanted = np.linspace(0, total - 1, min(total, most)).astype(np.int64)
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""The run itself: the command, the data, the options of every config group, versions; unreadable verdicts."""
+"""The run itself: command, data, options of every config group, versions; and unreadable verdicts."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "mlflow", "torch", "ma
 
 
 class WhatRan(Finding):
-    """How to have the same numbers again."""
+    """Instructions for reproducing the numbers."""
 
     name = "what_ran"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found:
-        """The command that asks for the jobs."""
+        """The command of the jobs."""
         return Found(command([*jobs.records, *jobs.failed]))
 
     def show(self, jobs: Jobs, value: str, found: Founds) -> Shown:
-        """Facts, failed jobs, and what an interval is; at the head of the report what of the topics is left out."""
+        """Facts, failed jobs, the meaning of intervals; at the head of the report the omitted topics."""
         digests = ", ".join(d[:16] for d in dict.fromkeys(r["dataset_digest"] for r in jobs.records))
         grid = ", ".join(map(str, sorted({int(r["n_tokens"]) for r in jobs.records})))
         failed = f", {len(jobs.failed)} failed" if jobs.failed else ""
@@ -75,7 +75,7 @@ def versions() -> dict[str, str]:
 
 
 def components(records: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """The options that were chosen of every config group."""
+    """The chosen options of every config group."""
     known = dict.fromkeys(group for record in records for group in record["choices"])
     groups = [*(g for g in GROUPS if g in known), *(g for g in known if g not in GROUPS)]
     chosen = {group: list(dict.fromkeys(str(record["choices"].get(group)) for record in records)) for group in groups}
@@ -83,7 +83,7 @@ def components(records: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def command(records: Sequence[Mapping[str, Any]]) -> str:
-    """The command that asks for the jobs: every override with all of its values in these jobs."""
+    """The command of the jobs: every override with all of its values in these jobs."""
     values: dict[str, list[str]] = {}
     for record in sorted(records, key=lambda record: record["number"]):
         for override in record["overrides"]:
@@ -97,12 +97,12 @@ def command(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 class Unreadable(Finding):
-    """Replies of a judge in another form than it was asked for."""
+    """Replies of a judge in another form than requested."""
 
     name = "unreadable"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """The outcomes with such a verdict; None where all could be read."""
+        """The outcomes with such a verdict; None if all were readable."""
         if not {"judge_status", "reason"} <= set(jobs.outcomes):
             return None
         rows = jobs.outcomes[jobs.outcomes["judge_status"].eq("unreadable").fillna(False)]
