@@ -1,1 +1,1 @@
-"""Chat models: how they are asked, paid for and remembered (the ledger), and their prompts."""
+"""Chat models: calls, costs, the ledger of replies, and prompts."""

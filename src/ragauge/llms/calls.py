@@ -1,4 +1,4 @@
-"""Carrying out calls of a chat model: what is in flight, tried again, waited for, and given up.
+"""Runs calls of a chat model concurrently, with retries, waits and limits.
 
 The state of a batch lives here; ragauge.llms.chat decides the requests and what they may cost.
 """
@@ -61,7 +61,7 @@ _TOLD = 500  # of them that are told
 
 
 class _Stop(Exception):
-    """Ends a batch early; holds the error to raise when the calls in flight are done."""
+    """Ends a batch early; holds the error to raise after the calls in flight."""
 
     def __init__(self, error: RagaugeError) -> None:
         super().__init__(str(error))
@@ -69,7 +69,7 @@ class _Stop(Exception):
 
 
 class _Failed(Exception):
-    """One attempt that gave no answer; `wait` is what the server asked for, None where a retry is no use.
+    """A failed attempt; `wait` is the server's requested delay, None if a retry is useless.
 
     `charged` is whether it cost something, or may have.
     """
@@ -83,7 +83,7 @@ class _Failed(Exception):
 
 @dataclass
 class Batch:
-    """The state of one `ask`: what it spent, what failed in a row, whether to stop."""
+    """The state of one `ask`: money spent, consecutive failures, whether to stop."""
 
     llm: ChatSettings
     ledger: Ledger
@@ -137,7 +137,7 @@ class Batch:
                 bar.set_postfix_str(f"{self.spent:.2f} USD", refresh=False)
 
     async def _once(self, key: str, request: str, prompt: str, model: Any, gate: _Gate) -> Reply:
-        """The reply, from the first to have it: another process that is asking now, or this call.
+        """The reply, from another process that is asking now or from this call.
 
         One that cannot be read is asked for once more.
         """
@@ -209,7 +209,7 @@ class Batch:
         return dataclasses.replace(paid, error=error, seconds=time.monotonic() - began)
 
     def _count_failure(self, error: str, why: str) -> None:
-        """Tells the first failure for a reason at once, and those like it as a number in the end."""
+        """Logs the first failure for a reason at once, and the number of equal ones at the end."""
         self.failures[why] += 1
         log.log(
             logging.WARNING if self.failures[why] == 1 else logging.DEBUG,
@@ -228,7 +228,7 @@ class Batch:
             )
 
     async def _reserve(self, key: str, prompt: str) -> Planned | None:
-        """The next call with what it may cost reserved, None without a limit; ends the batch at the limit.
+        """The next call with its highest cost reserved; None without a limit. Ends the batch at the limit.
 
         Where calls in flight leave no room, of this process or another, it waits for their bills.
         """
@@ -269,7 +269,7 @@ class Batch:
             self.stop = self.stop or error
 
     async def _attempt(self, key: str, request: str, prompt: str, model: Any) -> Call:
-        """One call; _Failed where it gave no answer, _Stop where none can come.
+        """One call; raises _Failed without an answer, _Stop if none can come.
 
         Whatever was charged, or may have been, is in the ledger before the reply is judged.
         """
@@ -299,7 +299,7 @@ class Batch:
         raise failed
 
     def _without_echo(self, received: Received) -> Received:
-        """The reply with *** for the keys of this configuration that it repeats; such replies are counted."""
+        """The reply with repeated keys of this configuration masked; counts such replies."""
         masked = dataclasses.replace(
             received,
             text=mask_echo(received.text),
@@ -312,7 +312,7 @@ class Batch:
     def _charged(
         self, key: str, request: str, prompt: str, received: Received | None, failed: _Failed | None, seconds: float
     ) -> Call:
-        """The attempt as a call in the ledger; what is not known of its usage is charged at its bound."""
+        """The attempt as a call in the ledger; unknown usage is charged at its bound."""
         llm = self.llm
         told = (None, None) if received is None else (received.prompt_tokens, received.completion_tokens)
         bounds = llm.token_bounds(prompt, self.options)
@@ -355,7 +355,7 @@ class Batch:
         return call
 
     def _tell_failures(self) -> None:
-        """Warns how many more requests failed for a reason that was reported before."""
+        """Warns of the number of further failures for a reported reason."""
         for why, n in self.failures.items():
             if n > 1:
                 log.warning("%s: no reply to %d more request(s), the last: %s", self.what, n - 1, why)
@@ -381,7 +381,7 @@ class Batch:
             )  # fmt: skip
 
     def _failed(self, error: Exception) -> _Failed:
-        """The failed attempt that an error means; raises _Stop where every call would fail."""
+        """The failed attempt for an error; raises _Stop if every call would fail."""
         # Some clients put an error of their own, which says nothing, around what a response of theirs met.
         error = next((link for link in causes(error) if isinstance(link, BadResponse)), error)
         if isinstance(error, Redirected):

@@ -1,4 +1,4 @@
-"""Chat models that can be asked: any of LangChain's, named by its class; nothing paid twice, cost known.
+"""Chat models of any LangChain class, with replies paid once and known cost.
 
 Every finished call is in the ledger before its reply is used; what fails after its retries is a reply
 without text and with the error.
@@ -43,7 +43,7 @@ class ChatLLM(ChatSettings):
     _repeat: ClassVar[str] = ""  # salt of a further reply, set by `repeated` on the copy
 
     def identity(self) -> dict[str, Any]:
-        """Everything that can change the component's output; here the model alone."""
+        """Everything that can change the output: the model alone."""
         found = {**named(self), "chat": self.chat_identity(), **({"repeat": self._repeat} if self._repeat else {})}
         return found if self.language == "english" else {**found, "language": self.language}
 
@@ -153,7 +153,7 @@ class ChatLLM(ChatSettings):
         options: Mapping[str, Any] | None = None,
         readers: Sequence[Reader] = (),
     ) -> list[Reply | None]:
-        """The replies that `ask` would give without a call: those of the ledger, None where it would ask."""
+        """The ledger's replies to the prompts; None where `ask` would call the model."""
         prompts = [in_language(prompt, self.language) for prompt in prompts]
         served = self.served(store) if prompts else {}
         keys = [_digest(self._request(prompt, salt, options, served)) for prompt in prompts]
@@ -170,8 +170,7 @@ class ChatLLM(ChatSettings):
         readers: Sequence[Reader] = (),
         expected_tokens: int | None = None,
     ) -> pd.DataFrame:
-        """The requests that `ask` would make, a row per prompt: [key, known, exact, prompt_tokens, completion_tokens,
-        cost_usd].
+        """The requests of `ask`, a row per prompt: [key, known, exact, prompt_tokens, completion_tokens, cost_usd].
 
         `key` names the request, equal for equal ones; `known` requests are not asked again. Tokens and cost
         are those of asking, estimates, of 4 characters a token; `exact` is True, the prompts being what they

@@ -1,4 +1,4 @@
-"""The job's chat model as other parts ask it: with a count of their calls, or from the ledger alone."""
+"""The job's chat model for other components, with counted calls or from the ledger alone."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ MOST_UNREAD = 6  # unreadable replies to one request; a model that never replies
 
 @dataclass(frozen=True)
 class TheLLM:
-    """Config group `evaluator`: measures ask the job's llm, where it is a chat model."""
+    """Config group `evaluator`: measures ask the job's llm, if it is a chat model."""
 
     component: ClassVar[str] = "the_llm"
 
 
 class Unasked(Exception):
-    """Prompts that the ledger does not answer, where no model is to be asked; `who` is who would ask.
+    """Raised for prompts without a reply in the ledger when no model may be asked; `who` would ask.
 
     later: stand-ins of the prompts that would follow, which depend on what these are answered.
     chat: the model that would be asked, where it is not the job's chat model.
@@ -42,7 +42,7 @@ class Unasked(Exception):
 
 
 class SharedChat:
-    """A chat model that keeps its replies, and with `from_ledger` asks no server.
+    """A chat model that records its replies, and with `from_ledger` makes no calls.
 
     from_ledger: replies come from the ledger; Unasked where it lacks one, and for a model that does not say
         what it replied before (KnowsReplies).
@@ -56,7 +56,7 @@ class SharedChat:
         self._replies: dict[str, list[Reply]] = {}
 
     def identity(self) -> dict[str, Any]:
-        """That of the model."""
+        """The model's identity."""
         return identity(self.chat)
 
     def served(self, store: Workplace) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class SharedChat:
         return replies
 
     def replies(self, group: str) -> pd.DataFrame:
-        """The replies to a group's component so far, a row a prompt, as `costs` takes it.
+        """The replies to a group's component so far, a row per prompt, as input of `costs`.
 
         For a list of components, such as `answers`, the component of all of them, or of one: `answers.<name>`. `qid` is
         a number.
@@ -98,7 +98,7 @@ class SharedChat:
 
 
 class TellingChat:
-    """A chat model that lists the requests it would make: replies come from the ledger, and no server is asked.
+    """A chat model that lists its requests without calls; replies come from the ledger.
 
     guessed: whether its prompts rest on stand-ins; they do once a reply is not known. Such requests are estimates
         (`exact` is False) unless they are known.
@@ -112,11 +112,11 @@ class TellingChat:
 
     @property
     def needs(self) -> pd.DataFrame:
-        """The prompts so far, a row each; no columns where there were none."""
+        """The prompts so far, a row each; no columns without any."""
         return pd.concat(self._needs, ignore_index=True) if self._needs else pd.DataFrame()
 
     def ask(self, prompts: Sequence[str], store: Workplace, what: str, **how: Any) -> list[Reply]:
-        """The replies of the ledger; one without text and with the error NOT_ASKED where it has none."""
+        """The ledger's replies; missing ones have no text and the error NOT_ASKED."""
         if not prompts:
             return []
         needs: pd.DataFrame = self.chat.needs_of(prompts, store, **how)
@@ -129,7 +129,7 @@ class TellingChat:
 
 
 class RepeatingChat:
-    """A chat model whose requests differ from the same ones of before: a measurement is made once more."""
+    """A chat model with salted requests, for repeating a measurement."""
 
     def __init__(self, chat: Any, salt: str) -> None:
         self.chat = chat

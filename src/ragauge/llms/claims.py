@@ -1,4 +1,4 @@
-"""Claims on requests that are being asked: no two processes pay for the same reply at once.
+"""Claims on requests in flight, so that no two processes pay for the same reply.
 
 A claim is a number below 2**60. The operating system or the database server ends the claims of a process that
 dies.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class FileClaims:
-    """One locked byte of a file per claim; one locked file beside it where the system locks no bytes."""
+    """One locked byte of a file per claim, or one locked file beside it if the system locks no bytes."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -68,7 +68,7 @@ class FileClaims:
                     (self._beside / f"{number:x}").unlink()
 
     def close(self) -> None:
-        """Ends all claims once everybody in the process who uses the file has closed it."""
+        """Ends all claims once all users of the file in the process have closed it."""
         with _opening:
             self.users -= 1
             if self.users == 0:
@@ -83,7 +83,7 @@ _opening = threading.Lock()
 
 
 def file_claims(path: Path) -> FileClaims:
-    """The process's one FileClaims of the file, whatever path leads to it.
+    """The process's single FileClaims of the file, for any path to it.
 
     Record locks belong to the process and not to the open file. A second FileClaims would be granted the claims that
     the first holds, and closing either would end the locks of both.

@@ -1,4 +1,4 @@
-"""Shared by all HTTP clients of a job: the event loop, hooks that guard them, and the time that an answer may take.
+"""Shared by all HTTP clients of a job: the event loop, guarding hooks, and time limits of answers.
 
 No redirection is followed, no response read beyond 16 MiB. `download` reads a longer one piece by piece, up to a limit
 that its caller gives. `answer` and `download` end after a time in all, however steadily bytes come.
@@ -35,11 +35,11 @@ _by_pieces: ContextVar[bool] = ContextVar("by_pieces", default=False)  # whether
 
 
 class BadResponse(Exception):
-    """A response that is too long, has too many parts, or is packed in a way that is not unpacked here."""
+    """A response that is too long, has too many parts, or an unsupported encoding."""
 
 
 class Redirected(BadResponse):
-    """A response that sends to another address, which would get key and prompt if it were followed."""
+    """A redirect, which would send key and prompt to another address."""
 
     def __init__(self, why: str, status: int) -> None:
         super().__init__(why)
@@ -78,7 +78,7 @@ async def _ask_for_plain(request: Any) -> None:
 
 
 async def _read(response: Any) -> None:
-    """Puts the bytes of the body, unpacked, in the place of its stream; leaves one of `download` as it is."""
+    """Replaces the body's stream by its unpacked bytes, except in `download`."""
     if 300 <= response.status_code < 400:
         location = response.headers.get("location", "an address that it does not name")
         shown = visible(redacted_beginning(location, _SHOWN), one_line=True)
@@ -106,12 +106,12 @@ async def _read(response: Any) -> None:
 
 
 def has_many_parts(data: bytes | bytearray) -> bool:
-    """Whether JSON has more objects and lists than are made of a response."""
+    """Whether JSON has more objects and lists than a response may have."""
     return data.count(b"{") + data.count(b"[") > _MOST_PARTS
 
 
 def _unpacking(response: Any, failed: bool = False) -> Callable[[bytes], Iterator[bytes]]:
-    """A function that unpacks pieces of a body, a little at a time. BadResponse for a packing that is not undone here.
+    """A function that unpacks pieces of a body incrementally; BadResponse for an unsupported encoding.
 
     The header of the packing is removed: the client would unpack the body a second time.
     """
@@ -151,7 +151,7 @@ def answer(work: Awaitable[T], seconds: float, n_sent: int = 0) -> T:
 def download(
     opening: Callable[[], contextlib.AbstractAsyncContextManager[Any]], seconds: float, most: int
 ) -> Iterator[bytes]:
-    """The body of a response in pieces, unpacked, as they come.
+    """The unpacked body of a response, in pieces as they arrive.
 
     opening: the response, as `stream` of a client of httpx with `hooks` gives it.   most: bytes; BadResponse for more.
     TimeoutError where more than `seconds` were waited for it, beside a second for every 64 KiB that came. Statuses are
@@ -198,7 +198,7 @@ def download(
 
 
 def _within(work: Coroutine[Any, Any, T], seconds: float) -> T:
-    """The result of the work on the process's loop; TimeoutError with a reason where it takes longer."""
+    """The result of the work on the process's loop; TimeoutError with a reason if it takes longer."""
 
     async def limited() -> T:
         try:
@@ -219,7 +219,7 @@ def _loop(pid: int) -> asyncio.AbstractEventLoop:
 
 
 def run_batch(work: Coroutine[Any, Any, T]) -> T:
-    """The result of the coroutine, run on the process's one loop (a fork has its own); an interrupt cancels it."""
+    """The result of the coroutine on the process's loop (a fork has its own); an interrupt cancels it."""
     future = asyncio.run_coroutine_threadsafe(work, _loop(os.getpid()))
     try:
         return future.result()

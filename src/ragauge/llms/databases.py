@@ -1,4 +1,4 @@
-"""The databases that hold a call ledger: tables, a SQLite file or a server opened, a damaged file salvaged.
+"""Databases of a call ledger: tables, SQLite files and servers, and recovery of damaged files.
 
 They hold what calls in flight may cost, too, where all processes of a budget see it. A call reserves its bound,
 or the largest bill above its bound that the budget and model have had. Until their first bill is known, one
@@ -74,7 +74,7 @@ _LEARN = """INSERT INTO bills (budget, model, largest_usd) VALUES (:budget, :mod
 
 @dataclass(frozen=True)
 class Planned:
-    """A call that is about to be made: its key, and US dollars: `bound` for it, `limit` for its budget."""
+    """A planned call: its key, its highest cost `bound` and its budget's `limit` in US dollars."""
 
     key: str
     budget: str
@@ -85,7 +85,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Room:
-    """The room that a budget has for a call: whether it was reserved, and US dollars.
+    """A budget's room for a call: whether it was reserved, and US dollars.
 
     needed: reserved by the call.   spent: by the budget so far, or submitted in a batch.   others: keys of calls that
     reserve.
@@ -98,7 +98,7 @@ class Room:
 
 
 def reserve(connection: Connection, call: Planned) -> Room:
-    """Reserves what the call may cost if its budget holds that beside all reservations."""
+    """Reserves the call's highest cost if its budget allows it beside all reservations."""
     from sqlalchemy import text
 
     spent = locked_sum(connection, call.budget)
@@ -117,7 +117,7 @@ def reserve(connection: Connection, call: Planned) -> Room:
 
 
 def locked_sum(connection: Connection, budget: str) -> float:
-    """US dollars that a budget has spent or submitted; until the transaction ends no other process reads the sum so."""
+    """US dollars spent or submitted under a budget, locked against other processes until the transaction ends."""
     from sqlalchemy import text
 
     if connection.dialect.name == "sqlite":
@@ -130,7 +130,7 @@ def locked_sum(connection: Connection, budget: str) -> float:
 
 
 def settle(connection: Connection, call: Planned, billed: float | None) -> None:
-    """Ends the call's reservation, and keeps what it was billed where that is more than its bound.
+    """Ends the call's reservation; records its bill if that exceeds the bound.
 
     billed: US dollars; None where it was not charged.
     """
@@ -201,7 +201,7 @@ def row_digest(key: object, request: object, reply: object, cost_usd: object, bu
 
 
 def holds(row: Any) -> bool:
-    """True if a row of `calls` (the columns of ROW) is what was written."""
+    """True if a row of `calls` (the columns of ROW) is unchanged since it was written."""
     return bool(row_digest(*row[:5]) == row[5])
 
 
@@ -212,7 +212,7 @@ def is_damaged(error: DBAPIError) -> bool:
 
 
 def is_held(error: DBAPIError) -> bool:
-    """True if another process holds the database, or a lock of it, for longer than it is waited for."""
+    """True if another process holds the database or a lock of it beyond the waiting time."""
     code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or postgres.is_locked(error.orig)
 
@@ -227,7 +227,7 @@ def held(where: str | Path) -> HeldError:
 
 @contextlib.contextmanager
 def _prepared_alone(path: Path) -> Iterator[None]:
-    """Holds the lock beside a ledger's file, in which it is made, upgraded or salvaged. Raises HeldError."""
+    """Holds the lock beside a ledger's file for making, upgrading or salvaging it. Raises HeldError."""
     lock = FileLock(f"{path}.lock")
     try:
         lock.acquire(timeout=HELD_SECONDS)
@@ -300,7 +300,7 @@ def server_engine(where: str) -> Engine:
 
 
 def _prepare(connection: Connection) -> None:
-    """Makes what tables are missing, and checks the sums."""
+    """Makes missing tables, and checks the sums."""
     from sqlalchemy import text
 
     for statement in SCHEMA:
@@ -312,12 +312,12 @@ def _prepare(connection: Connection) -> None:
 
 
 def not_a_ledger(path: Path, error: DBAPIError) -> DataError | HeldError:
-    """The error of a file that cannot be opened."""
+    """The error for a file that cannot be opened."""
     return held(path) if is_held(error) else DataError(f"{path} cannot be opened as a call ledger: {error.orig}")
 
 
 def _file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
-    """The type of the file system that holds the folder, such as ext4; "" where the system does not tell."""
+    """The type of the folder's file system, such as ext4; "" if unknown."""
     try:
         table = [line.split() for line in mounts.read_text(encoding="utf-8", errors="replace").splitlines()]
     except OSError:
@@ -337,7 +337,7 @@ _SMALLEST_ROW = 64  # bytes: the digest alone has as many
 
 
 def salvage(path: Path, damaged_file: int) -> None:
-    """Replaces the ledger at `path`, and keeps the damaged file beside it under a name that says so.
+    """Replaces the ledger at `path`, and keeps the damaged file beside it under a telling name.
 
     `damaged_file` is the inode that was found damaged: where another process has replaced it, nothing is
     done. A writer to the old file waits until the fresh one is in its place. It must then look whether the path still
@@ -375,7 +375,7 @@ def salvage(path: Path, damaged_file: int) -> None:
 
 
 def _copy(old: sqlite3.Connection, fresh: Path, size: int) -> int:
-    """Writes the rows that can be read and hold what was written into a new ledger; how many there are."""
+    """Writes the readable, unchanged rows into a new ledger; returns their number."""
     new = sqlite3.connect(fresh, isolation_level=None)
     try:
         new.execute("PRAGMA synchronous=FULL")
@@ -404,7 +404,7 @@ def _copy(old: sqlite3.Connection, fresh: Path, size: int) -> int:
 
 
 def _readable(old: sqlite3.Connection, columns: str, table: str, size: int) -> Iterator[list[tuple]]:
-    """Rows of a table without those on pages that cannot be read; a range that fails is halved."""
+    """The readable rows of a table; halves ranges that fail."""
     query = f"SELECT {columns} FROM {table} NOT INDEXED WHERE rowid BETWEEN ? AND ?"
     old.execute(query, (0, 0))  # fails where there is no such table at all
     try:

@@ -1,4 +1,4 @@
-"""A chat model asked for JSON: each distinct prompt once; a reply is read where it can mean one thing alone."""
+"""Asks a chat model for JSON, each distinct prompt once; reads unambiguous replies alone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Found(Generic[T]):
-    """The value of a reply, or None and why (`unreadable`, with the raw reply, or `failed`)."""
+    """The value of a reply, or None with a status (`unreadable`, with the raw reply, or `failed`)."""
 
     value: T | None
     status: str
@@ -56,7 +56,7 @@ def ask_each(
     what: str,
     guesses: Mapping[str, T] | None = None,
 ) -> dict[str, Found[T]]:
-    """`ask_all` for distinct prompts, each with what reads its reply: {prompt: what was found}.
+    """`ask_all` for distinct prompts, each with its own reader: {prompt: Found}.
 
     guesses: possible replies, by prompt, for a dry run, which asks no LLM. With it the measure can name the requests
         that would follow. Without a guess what was not asked is `failed` there.
@@ -83,12 +83,12 @@ def _found(reply: Reply, value: T | None) -> Found[T]:
 
 
 def quoted(text: str) -> str:
-    """The text as a JSON string: nothing in it can end what marks it as material in a prompt."""
+    """The text as a JSON string, which cannot break out of its quotes in a prompt."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def json_of(reply: str) -> Any:
-    """The JSON value that the reply is, or the one object that stands in it; None where there is none, or several.
+    """The reply as a JSON value, or the single object in it; None for no or several objects.
 
     Text and code fences may stand around the object. It may be written as Python writes it: single quotation marks, a
     comma behind the last entry, line ends within a text. Equal objects are one. An object that repeats a key is not
@@ -114,7 +114,7 @@ def _value(reply: str) -> Any:
 
 
 def _objects(reply: str) -> list[Any]:
-    """The objects of a reply, and lists of objects, the outermost; [] where one is not closed."""
+    """The outermost objects, and lists of objects, of a reply; [] if one is not closed."""
     found: list[Any] = []
     written: list[str] = []  # of the object that is open, as JSON
     depth = 0
@@ -148,7 +148,7 @@ def _as_json(part: re.Match[str]) -> str:
 
 
 def _loaded(written: Sequence[str]) -> Any:
-    """The value of these parts; None where they are no JSON."""
+    """The value of these parts; None for invalid JSON."""
     kept = [one for one, after in zip(written, [*written[1:], ""], strict=True) if one != "," or after not in "}]"]
     try:
         return json.loads(" ".join(kept), strict=False, object_pairs_hook=_distinct)
@@ -157,7 +157,7 @@ def _loaded(written: Sequence[str]) -> Any:
 
 
 def whole_number(value: object) -> int | None:
-    """The whole number that a value of JSON is, `"5"` and 5.0 among them; None for anything else."""
+    """A JSON value as integer, also `"5"` and 5.0; None for anything else."""
     if isinstance(value, str):
         text = value.strip()
         return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
@@ -167,7 +167,7 @@ def whole_number(value: object) -> int | None:
 
 
 def truth_of(value: object) -> bool | None:
-    """The truth that a value of JSON is, `"true"` and `"no"` among them; None for anything else."""
+    """A JSON value as bool, also `"true"` and `"no"`; None for anything else."""
     if isinstance(value, str):
         return {"true": True, "yes": True, "false": False, "no": False}.get(value.strip().casefold())
     return value if isinstance(value, bool) else None

@@ -1,4 +1,4 @@
-"""LangChain's clients of OpenAI and Ollama with what they leave out of a reply, and the token limit by its right name.
+"""Extends LangChain's clients of OpenAI and Ollama: whole replies, and the right name of the token limit.
 
 It keeps thoughts in fields of their own, an error of the choice, and text and usage of a reply that was cut.
 """
@@ -20,7 +20,7 @@ _OPENAI = "api.openai.com"
 
 @functools.cache
 def with_whole_replies(cls: type) -> type:
-    """The class of a LangChain chat model, with a client of OpenAI or Ollama extended as above; others as they are."""
+    """A LangChain chat model class; clients of OpenAI and Ollama are extended as above."""
     mixin = _OpenAI if hasattr(cls, "_create_chat_result") else _Ollama if cls.__name__ == "ChatOllama" else None
     return cls if mixin is None else type(cls.__name__, (mixin, cls), {"__module__": cls.__module__})
 
@@ -33,7 +33,7 @@ class _OpenAI:
     """
 
     def limit_name(self) -> str:
-        """The name by which this server is sent the limit of completion tokens."""
+        """This server's parameter name for the limit of completion tokens."""
         known: str | None = self.__dict__.get("_limit_name")
         if known is not None:
             return known
@@ -42,7 +42,7 @@ class _OpenAI:
         return _LIMIT_OF_OPENAI if is_theirs else _LIMIT
 
     def use_limit_name(self, name: str) -> None:
-        """Sends the limit by this name from now on."""
+        """Sends the limit under this name from now on."""
         self.__dict__["_limit_name"] = name
 
     def _get_request_payload(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -124,14 +124,14 @@ class _Ollama:
 
 
 def _choices(response: Any, holds: str = "message") -> list[dict[str, Any]]:
-    """The choices of a reply that hold a message, or of a part of one with a `delta`."""
+    """The choices with a message in a reply, or with a `delta` in a part of one."""
     choices = response.get("choices") if isinstance(response, dict) else None
     listed = choices if isinstance(choices, list) else []
     return [choice for choice in listed if isinstance(choice, dict) and isinstance(choice.get(holds), dict)]
 
 
 def _content(content: Any) -> Any:
-    """A message's content as LangChain takes it: a text that UTF-8 can hold, a list of parts, or None."""
+    """A message's content for LangChain: a text valid in UTF-8, a list of parts, or None."""
     if isinstance(content, Mapping):
         content = content.get("text")
     if isinstance(content, (int, float)) and not isinstance(content, bool):
@@ -140,12 +140,12 @@ def _content(content: Any) -> Any:
 
 
 def _beside(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Thoughts and a refusal, which a message holds beside its text."""
+    """A message's thoughts and refusal beside its text."""
     return {name: message[name] for name in (*THOUGHTS, "refusal") if message.get(name)}
 
 
 def _believed(usage: Any) -> dict[str, int] | None:
-    """The counts of tokens in a usage; None where it holds none, or what is no number of tokens."""
+    """The token counts in a usage; None if absent or invalid."""
     if not isinstance(usage, Mapping):
         return None
     names = ("prompt_tokens", "completion_tokens")

@@ -1,4 +1,4 @@
-"""The call ledger: every finished LLM call on disk, found again by what was asked.
+"""The call ledger: every finished LLM call on disk, keyed by its request.
 
 One table in SQLite (a file beside the store) or PostgreSQL (by URL). A row is committed before its reply is
 used, so a killed process loses the calls that were in flight and no other. While a process waits for a reply it holds a
@@ -57,7 +57,7 @@ _REMEMBER = """INSERT INTO served (address, model, identity, budget)
 
 @dataclass(frozen=True)
 class Call:
-    """One finished call: what was asked (JSON, without keys) and what came back.
+    """One finished call: its request (JSON, without keys) and its reply.
 
     `text` is None for a call that was paid for, or may have been, and gave no answer: it only counts as spent. `finish`
     is the server's reason for ending, and why there is no text where there is none. `seconds`: the time it took.
@@ -84,7 +84,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Served:
-    """A server's last report on a model: JSON, {} where it has nothing that identifies the weights.
+    """A server's last report on a model: JSON, {} without an identification of the weights.
 
     `budget` is the name under which calls were last made there.
     """
@@ -146,7 +146,7 @@ class Ledger:
         return found | {key: self._unwritten[key] for key in keys if key in self._unwritten}
 
     def unread(self, keys: Sequence[str]) -> dict[str, list[Call]]:
-        """The unreadable replies to the requests of these keys, the latest last; no key that has none."""
+        """The unreadable replies by request key, the latest last, without keys that have none."""
         of = {unread: key for key in keys for unread in _unread_keys(key)}
         found: dict[str, list[Call]] = {}
         for unread, call in self.find(list(of)).items():
@@ -154,12 +154,12 @@ class Ledger:
         return {key: sorted(calls, key=lambda call: call.unread_at or 0.0) for key, calls in found.items()}
 
     def unread_key(self, key: str) -> str:
-        """The key under which the next unreadable reply to a request is kept."""
+        """The key for the next unreadable reply to a request."""
         taken = self.find(_unread_keys(key))
         return next((unread for unread in _unread_keys(key) if unread not in taken), _unread_keys(key)[-1])
 
     def set_aside(self, call: Call) -> None:
-        """Keeps a finished call as one that cannot be read: it counts as spent, and is not found any more."""
+        """Marks a finished call as unreadable: it counts as spent, but is not found again."""
         from sqlalchemy import text
 
         aside = replace(call, key=self.unread_key(call.key), unread_at=call.unread_at or 0.0)
@@ -167,7 +167,7 @@ class Ledger:
         self._do(lambda c: c.execute(text(_SET_ASIDE), values), write=True)
 
     def add(self, call: Call) -> None:
-        """Commits the call and its cost; one that is there already stays as it is.
+        """Commits the call and its cost; an existing one stays.
 
         Raises RagaugeError where it cannot be written; the call is then kept in memory, where `find` sees it,
         and written by the next `write_rest`.
@@ -194,7 +194,7 @@ class Ledger:
             self._left.unlink(missing_ok=True)
 
     def spent(self, budget: str) -> float:
-        """US dollars of all calls that were made under the budget's name, by any process."""
+        """US dollars of all calls under the budget's name, by any process."""
         from sqlalchemy import text
 
         query = text("SELECT spent_usd FROM budgets WHERE budget = :budget")
@@ -216,7 +216,7 @@ class Ledger:
         return self._do(work)
 
     def forget(self, keys: Sequence[str]) -> int:
-        """Deletes the calls of these keys; how many there were. Their cost stays in the sum of what was spent."""
+        """Deletes the calls of these keys; returns their number. Their cost stays in the spent sum."""
         from sqlalchemy import bindparam, text
 
         query = text("DELETE FROM calls WHERE key IN :keys").bindparams(bindparam("keys", expanding=True))
@@ -229,7 +229,7 @@ class Ledger:
         return self._do(work, write=True)
 
     def reserve(self, call: Planned) -> Room:
-        """The money that the call's budget has for it, reserved until `settle` if it is enough.
+        """Reserves the call's cost in its budget until `settle`, if there is room.
 
         The caller holds the claim on the call. Reservations of processes that are gone are removed.
         """
@@ -243,7 +243,7 @@ class Ledger:
         return room
 
     def settle(self, call: Planned, billed: float | None) -> None:
-        """Ends the call's reservation; US dollars that it was billed, None where it was not charged."""
+        """Ends the call's reservation; `billed` in US dollars, None if it was not charged."""
         self._write_reservation(lambda connection: databases.settle(connection, call, billed))
 
     def _write_reservation(self, work: Callable[[Connection], T]) -> T:
@@ -255,7 +255,7 @@ class Ledger:
             raise self._cannot_write(error) from None
 
     def submitted(self, keys: Sequence[str]) -> dict[str, str]:
-        """The requests among the keys that stand in an open batch: {key: name of the batch}."""
+        """The requests of these keys in an open batch: {key: name of the batch}."""
         from sqlalchemy import bindparam, text
 
         query = text("SELECT key, batch FROM submitted WHERE key IN :keys").bindparams(
@@ -269,7 +269,7 @@ class Ledger:
         return dict(rows)
 
     def transact(self, work: Callable[[Connection], T], write: bool = True) -> T:
-        """The result of the work, done in one transaction; RagaugeError where the ledger cannot be written."""
+        """The result of the work in one transaction; RagaugeError if the ledger cannot be written."""
         return self._write_reservation(work) if write else self._do(work)
 
     def __len__(self) -> int:
@@ -285,13 +285,13 @@ class Ledger:
         return [Served(*row) for row in self._do(lambda c: c.execute(query, {"model": model}).all())]
 
     def remember_served(self, served: Served) -> None:
-        """Keeps what a server said, in the place of what it said before."""
+        """Stores a server's report in place of its earlier one."""
         from sqlalchemy import text
 
         self._do(lambda c: c.execute(text(_REMEMBER), vars(served)), write=True)
 
     def claim(self, key: str) -> bool:
-        """True if no other process asks this now; then the caller may, until `release`."""
+        """Claims the request until `release`; False if another process asks it now."""
         from sqlalchemy import exc
 
         try:
@@ -312,7 +312,7 @@ class Ledger:
         self._do(lambda connection: put(connection, call), write=True)
 
     def _do(self, work: Callable[[Connection], T], write: bool = False) -> T:
-        """The result of the work, done on the file that is at the path now and that can be read.
+        """The result of the work on the current, readable file at the path.
 
         Work that writes is done once more where the file was replaced meanwhile.
         """
@@ -340,7 +340,7 @@ class Ledger:
         raise AssertionError("the last try ends it")
 
     def _current(self) -> tuple[Engine, int]:
-        """The engine of the file that is at the path now, and its inode."""
+        """The engine of the current file at the path, and its inode."""
         with self._opening:
             if self._path is not None and self._replaced(self._file):
                 self._engine.dispose()
@@ -389,13 +389,13 @@ class Ledger:
         return RagaugeError(f"ledger: {self.where} does not answer ({why}); what was paid before is in it")
 
     def _leave_beside(self, path: Path) -> None:
-        """Writes the replies that the held ledger does not take into a file beside it."""
+        """Writes replies into a file beside the ledger while that is held."""
         beginning = path.with_name(f".{self._left.name}")
         beginning.write_text("".join(f"{json.dumps(asdict(call))}\n" for call in list(self._unwritten.values())))
         os.replace(beginning, self._left)
 
     def _take_in(self, path: Path) -> None:
-        """Writes what processes left beside the ledger while it was held; their spending counts once, as ever."""
+        """Writes into the ledger the replies left beside it while it was held, counting their cost once."""
         for file in path.parent.glob(f"{glob.escape(path.name)}{_LEFT}*.jsonl"):
             if file.is_symlink() or not file.is_file():
                 continue
@@ -426,7 +426,7 @@ class Ledger:
 
 
 def put(connection: Connection, call: Call) -> None:
-    """Writes a call and its cost; one that is there already, and holds what was written, stays as it is."""
+    """Writes a call and its cost; an existing undamaged one stays."""
     from sqlalchemy import text
 
     values = _row(call)
@@ -439,7 +439,7 @@ def put(connection: Connection, call: Call) -> None:
 
 
 def _call(row: Any) -> Call:
-    """The call that a row of `calls` is (the columns of ROW first)."""
+    """The call of a row of `calls` (the columns of ROW first)."""
     key, request, reply, cost, budget = row[:5]
     return Call(key=key, request=request, cost_usd=cost, budget=budget, **json.loads(reply))
 
@@ -466,17 +466,17 @@ def _row(call: Call) -> dict[str, Any]:
 
 
 def _unread_keys(key: str) -> list[str]:
-    """The keys that unreadable replies to a request may have."""
+    """The possible keys of unreadable replies to a request."""
     return [f"{key[:48]}{UNREAD}{n}" for n in range(1, MOST_UNREAD + 1)]
 
 
 def open_ledger(where: str | Path) -> Ledger:
-    """The process's one Ledger at this place, however its path is spelled."""
+    """The process's single Ledger at this place, for any spelling of its path."""
     return _opened(_real_place(where), os.getpid())
 
 
 def existing_place(given: str | None) -> str:
-    """Where a ledger is that a command reads: as given, else where a run has it; ConfigError where there is none."""
+    """The place of an existing ledger for a command: the given one, else the default; ConfigError without one."""
     place = default_ledger(default_folder()) if given is None else given
     if "://" not in place and not Path(place).is_file():
         raise ConfigError(f"{place} is no ledger; name it by --ledger, RAGAUGE_LEDGER or RAGAUGE_STORE")
@@ -490,7 +490,7 @@ def _opened(where: str, pid: int) -> Ledger:
 
 
 def _real_place(where: str | Path) -> str:
-    """A URL as it is; a path absolute, without links and ~."""
+    """A URL unchanged; a path absolute, without links and ~."""
     return str(where) if "://" in str(where) else os.path.realpath(os.path.expanduser(where))
 
 

@@ -1,4 +1,4 @@
-"""Connections to a PostgreSQL server whose silence and whose locks end after a time."""
+"""Connections to a PostgreSQL server with limits on silence and locks."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def engine_at(url: URL) -> Engine:
 
 
 def is_locked(error: Any) -> bool:
-    """Whether a statement's error says that another session kept a lock."""
+    """Whether a statement failed because another session kept a lock."""
     return getattr(error, "sqlstate", None) == "55P03"
 
 
 @functools.cache
 def _class() -> Any:
-    """psycopg's connection with a limit of how long a statement's answer is waited for."""
+    """psycopg's connection class with a time limit for a statement's answer."""
     import psycopg
 
     class Answering(psycopg.Connection[Any]):

@@ -1,4 +1,4 @@
-"""The outcome of an attempt at a call: text, reason of ending and usage, or an error and the cost it may have.
+"""The outcome of an attempt at a call: text, finish reason and usage, or an error and its possible cost.
 
 A reply whose usage is not known is charged at the most it can cost. The same holds for an attempt that the server may
 have worked on without a reply reaching us. A reply that its caller's reader cannot read is kept in the ledger, and
@@ -60,7 +60,7 @@ _MOST_TOKENS = 10**9  # above this a number is no count of one call's tokens
 
 @dataclass(frozen=True)
 class Received:
-    """A reply as it came: text, reason of ending, and token counts, None where the server does not tell.
+    """A raw reply: text, finish reason, and token counts (None if not reported).
 
     `refused` says why it is no answer although it was paid for, None where it is one; `again` is whether another
     attempt may bring one. `cost_usd` is what the server says that it cost, None where it does not. `thoughts` is what
@@ -78,12 +78,12 @@ class Received:
 
 
 def is_cut(finish: str) -> bool:
-    """Whether a reason of ending says that the token limit ended the reply."""
+    """Whether a finish reason means that the token limit ended the reply."""
     return _CUT_REASONS.fullmatch(finish.strip()) is not None
 
 
 def read_message(message: Any, target: str) -> Received:
-    """The reply that a message of the LangChain class `target` is; a client of ours has said it itself.
+    """The reply in a message of the LangChain class `target`, or the one attached by ragauge's clients.
 
     The text is without the thoughts at its beginning, and can be written as UTF-8.
     """
@@ -98,7 +98,7 @@ def read_message(message: Any, target: str) -> Received:
 
 
 def _why_no_answer(received: Received) -> tuple[str | None, bool]:
-    """Why a reply is no answer, None where it is one; and whether another attempt may bring one."""
+    """Why a reply is no answer (None if it is one), and whether a retry may help."""
     finish = received.finish
     if _WITHHELD.search(finish):
         return f"the server withheld the reply: it ended with {finish!r}", False
@@ -134,7 +134,7 @@ def _of_langchain(message: Any, target: str) -> Received:
 
 
 def _thoughts(message: Any) -> str:
-    """The thoughts that a message holds beside its text: in fields, or as parts of its content."""
+    """A message's thoughts, from its fields or parts of its content."""
     fields = {**(message.response_metadata or {}), **(message.additional_kwargs or {})}
     found = [fields[name] for name in THOUGHTS if fields.get(name)][:1]  # servers say the same under two names
     if isinstance(message.content, list):
@@ -153,7 +153,7 @@ def _plain_text(thought: Any) -> str:
 
 
 def _counts(message: Any) -> tuple[Any, Any]:
-    """Prompt and completion tokens as the server wrote them, None where it did not."""
+    """Prompt and completion tokens as reported; None if absent."""
     about = message.response_metadata or {}
     # The clients make 0 of a count that is missing, so that the server's own words come first.
     of_openai = about.get("token_usage")
@@ -168,7 +168,7 @@ def _counts(message: Any) -> tuple[Any, Any]:
 
 
 def token_counts(prompt: Any, completion: Any) -> tuple[int | None, int | None]:
-    """Counts of tokens as a server wrote them, rounded up, None for one that it did not write.
+    """Reported token counts, rounded up; None for an absent one.
 
     Where one of them is no number of tokens, neither is believed.
     """
@@ -182,7 +182,7 @@ def token_counts(prompt: Any, completion: Any) -> tuple[int | None, int | None]:
 
 
 def as_reply(call: Call) -> Reply:
-    """The reply that a finished call is; without a text where it is no answer, with the reason as its error."""
+    """The reply of a finished call; if that is no answer, without text and with the reason as error."""
     error = call.finish if call.text is None else CUT if is_cut(call.finish) else None
     return answer_alone(
         Reply(
@@ -200,7 +200,7 @@ def as_reply(call: Call) -> Reply:
 
 
 def answer_alone(reply: Reply) -> Reply:
-    """The reply with the thoughts at its beginning apart from the text, and a text that UTF-8 can hold.
+    """The reply with leading thoughts separated, and its text valid in UTF-8.
 
     So are replies that were recorded elsewhere, and those that an earlier version kept. One that is thoughts alone has
     no text, and says so as its error.
@@ -215,12 +215,12 @@ def answer_alone(reply: Reply) -> Reply:
 
 
 def as_cached(reply: Reply) -> Reply:
-    """The reply as it is when it came without payment: marked, with its tokens, at no cost and time."""
+    """The reply marked as cached: with its tokens, at no cost and time."""
     return dataclasses.replace(reply, cost_usd=0.0, seconds=0.0, cached=True)
 
 
 def as_repeated(reply: Reply) -> Reply:
-    """The reply to an equal request: cached, or the same failure, which was paid for once."""
+    """The reply to an equal request: cached, or the same failure at no further cost."""
     if reply.text is not None:
         return as_cached(reply)
     return Reply(None, reply.error)
@@ -239,7 +239,7 @@ def with_call(reply: Reply, call: Call) -> Reply:
 
 
 def together(first: Reply, second: Reply) -> Reply:
-    """The second reply, or the first where none came, with the tokens, cost, calls and time of both.
+    """The second reply, or else the first, with the tokens, cost, calls and time of both.
 
     Where only one of them was paid now, the tokens and calls are its own.
     """
@@ -258,7 +258,7 @@ def together(first: Reply, second: Reply) -> Reply:
 
 
 def status_of(error: Exception) -> int | None:
-    """The HTTP status with which the server refused, None where it sent none."""
+    """The HTTP status of the server's refusal; None without one."""
     for link in causes(error):
         for holder in (link, getattr(link, "response", None)):
             status = getattr(holder, "status_code", None)
@@ -268,7 +268,7 @@ def status_of(error: Exception) -> int | None:
 
 
 def told_in(error: Exception) -> str:
-    """The server's words in the body of a refusal; "" where the body cannot be read."""
+    """The server's message in the body of a refusal; "" if unreadable."""
     for link in causes(error):
         response = getattr(link, "response", None)
         if response is None or getattr(response, "status_code", 0) < 400:
@@ -290,7 +290,7 @@ _MOST_DETAILS = 3
 
 
 def _detail(body: Any) -> str:
-    """The words of an error's body, whichever of the usual keys they stand under; of a list its first entries."""
+    """The message in an error's body under any of the usual keys; for a list, of its first entries."""
     if isinstance(body, str):
         return body
     if isinstance(body, list):
@@ -303,7 +303,7 @@ def _detail(body: Any) -> str:
 
 
 def may_have_cost(error: Exception) -> bool:
-    """Whether the server may have worked on the request, and charged for it, before the error.
+    """Whether the server may have processed and charged the request before the error.
 
     An error that the server itself reports costs nothing, nor does one before the request was sent.
     """
@@ -314,7 +314,7 @@ def may_have_cost(error: Exception) -> bool:
 
 
 def was_not_sent(error: Exception) -> bool:
-    """Whether the error says that no connection to the server was made."""
+    """Whether the error means that no connection to the server was made."""
     return any(
         type(link).__name__ in _NOT_SENT or isinstance(link, (ConnectionRefusedError, socket.gaierror))
         for link in causes(error)
@@ -322,7 +322,7 @@ def was_not_sent(error: Exception) -> bool:
 
 
 def retry_after(error: Exception) -> float:
-    """Seconds that the server asks to wait, 0 where it does not say.
+    """The server's requested wait in seconds; 0 without one.
 
     `retry-after-ms` (OpenAI, Azure) is milliseconds; Retry-After is seconds, an `s` behind them allowed, or a date.
     """
@@ -338,7 +338,7 @@ def retry_after(error: Exception) -> float:
 
 
 def _seconds(value: str | None) -> float | None:
-    """The number, or the seconds from now to a date, that a header holds, at least 0; None where it holds neither."""
+    """A header's number, or the seconds from now to its date, at least 0; None for neither."""
     if value is None:
         return None
     try:
@@ -361,12 +361,12 @@ _OBJECT = re.compile(r"^\{.+$", re.MULTILINE)
 
 
 def can_be_read(reply: Reply, read: Reader | None) -> bool:
-    """False for a reply with a text that its reader cannot read."""
+    """False for a reply whose text its reader cannot read."""
     return reply.text is None or read is None or read(reply) is not None
 
 
 def known_replies(ledger: Ledger, keys: Sequence[str], readers: Mapping[str, Reader]) -> dict[str, Reply]:
-    """The ledger's replies by key, as cached: those that are not to be asked for now.
+    """The ledger's replies by key, as cached, which need no call now.
 
     These are the replies that can be read. One that cannot, or is no answer, is among them where this run has asked
     for it often enough (`asked_enough`), or all runs together MOST_UNREAD times.
@@ -388,7 +388,7 @@ def known_replies(ledger: Ledger, keys: Sequence[str], readers: Mapping[str, Rea
 
 
 def asked_enough(times: int, reply: Reply) -> bool:
-    """Whether a run has asked often enough for a reply that cannot be read or is no answer.
+    """Whether a run should stop asking for an unreadable reply or a missing answer.
 
     A reply that was cut would be cut again, and what is no answer for good would be none again.
     """
@@ -410,7 +410,7 @@ def shown(raw: str, form: str) -> str:
 
 
 def form_in(prompt: str) -> str:
-    """The form that a prompt asks for, on one line: its last JSON object, else its examples of the form.
+    """A prompt's requested form on one line: its last JSON object, else its examples.
 
     The documents and answers in a prompt stand before its examples. "" where the prompt shows no form.
     """

@@ -35,13 +35,13 @@ _PUBLIC = "api.openai.com"
 
 
 class _Untold(Exception):
-    """The server gave no answer that says what it serves or that it says nothing of it."""
+    """The server gave no usable answer about its model."""
 
 
 def served_identity(
     chat: Mapping[str, Any], model: str, api_key: str | None, budget: str, ledger: Ledger
 ) -> dict[str, Any]:
-    """The server's identification of the weights of the model that `chat` names; {} where it has none.
+    """The server's identification of the weights of `chat`'s model; {} if it has none.
 
     It is asked once per process and address. Where it does not answer, what it said last is taken, which the
     ledger remembers: a finished sweep needs no server. Warns where another address of the same budget (a
@@ -58,7 +58,7 @@ def served_identity(
 
 
 def _what_to_ask(chat: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The protocol and the address of a server of one's own; None for services and other clients."""
+    """Protocol and address of a self-hosted server; None for services and other clients."""
     target, env = str(chat["_target_"]), os.environ.get
     if target.startswith("langchain_ollama."):
         address = str(chat.get("base_url") or env("OLLAMA_HOST") or "http://127.0.0.1:11434")
@@ -74,7 +74,7 @@ def _what_to_ask(chat: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _host(address: str) -> str | None:
-    """The host of an address; ConfigError, which does not repeat it, where it cannot be read."""
+    """The host of an address; ConfigError, without the address, if it is unreadable."""
     try:
         parts = urlsplit(address)
         return parts.hostname if parts.port != 0 else None  # reading a port that is none raises
@@ -86,7 +86,7 @@ def _host(address: str) -> str | None:
 
 
 def _headers(chat: Mapping[str, Any], api_key: str | None) -> dict[str, str]:
-    """What calls are sent with."""
+    """The headers of calls."""
     of_client = chat.get("client_kwargs") or {}
     headers = {**(chat.get("default_headers") or {}), **(of_client.get("headers") or {})}
     if api_key:
@@ -96,7 +96,7 @@ def _headers(chat: Mapping[str, Any], api_key: str | None) -> dict[str, str]:
 
 @functools.lru_cache(maxsize=64)
 def _asked_once(kind: str, address: str, model: str, headers: str, budget: str, ledger: Ledger, pid: int) -> str:
-    """JSON of what the server says; the process id, since a fork is another process."""
+    """The server's answer as JSON, cached by process id, since a fork is another process."""
     parts = urlsplit(address)
     host = parts.netloc.rpartition("@")[2]
     place = redact(f"{parts.scheme}://{host}{parts.path.rstrip('/')}")  # no name, password or query
@@ -173,7 +173,7 @@ def _ask_ollama(address: str, model: str, headers: Mapping[str, str]) -> dict[st
 
 
 def _entry(answer: Any, under: str, keys: tuple[str, ...], names: set[str]) -> Mapping[str, Any]:
-    """The entry of a list of models that has one of the names; _Untold where it is not listed."""
+    """The entry with one of the names in a list of models; _Untold without one."""
     entries = answer.get(under) if isinstance(answer, Mapping) else None
     if not isinstance(entries, list):
         raise _Untold("its answer has another form")
@@ -184,7 +184,7 @@ def _entry(answer: Any, under: str, keys: tuple[str, ...], names: set[str]) -> M
 
 
 def _plain(entry: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
-    """The fields that hold a text or a number; a long text by its digest."""
+    """The fields with a text or number; long texts as digests."""
     found: dict[str, Any] = {}
     for name in fields:
         value = entry.get(name)
@@ -197,7 +197,7 @@ def _plain(entry: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _fetch(method: str, url: str, headers: Mapping[str, str], body: Any = None) -> Any:
-    """The JSON of an answer; _Untold for whatever else comes, or nothing within a few seconds."""
+    """The JSON of an answer; _Untold for any other answer, or none within a few seconds."""
     return run_batch(_asked(method, url, headers, body))
 
 

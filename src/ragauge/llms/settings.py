@@ -1,4 +1,4 @@
-"""The settings of a chat model: how it is reached, what a call can cost; and the client that they make."""
+"""Settings of a chat model: connection and highest cost of a call; and the client made from them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _PROMPT_MARGIN = 64  # prompt tokens beside the prompt's own: the chat template'
 
 
 def submitter(name: str) -> Any:
-    """The module that submits calls in a way of its own: the entry point `name` of the group ragauge.submits.
+    """The module that submits calls differently: the entry point `name` of the group ragauge.submits.
 
     check(llm): ConfigError for a model that it cannot serve. fill(llm, jobs, ledger, options, what, readers): the
     replies by key to what the ledger lacks; with `submit=now` those alone that an open batch will bring.
@@ -147,23 +147,23 @@ class ChatSettings:
         self._check_limit()
 
     def _check_limit(self) -> None:
-        """ConfigError where `max_cost_usd` is set and the highest cost of a call is unknown."""
+        """ConfigError if `max_cost_usd` is set and the highest cost of a call unknown."""
         if self.max_cost_usd is not None and self.price is None:
             raise ConfigError("max_cost_usd: needs price: {prompt: ..., completion: ...}, which is null")
 
     @property
     def budget_name(self) -> str:
-        """The name under which the ledger sums what is spent."""
+        """The name of the budget in the ledger."""
         return self.budget or PROCESS
 
     @property
     def model_name(self) -> str:
-        """The model's name as the server knows it."""
+        """The model's name on the server."""
         return str(self.chat.get("model", self.chat.get("model_name", "?")))
 
     @property
     def limit(self) -> str:
-        """The limit of completion tokens as it is configured, `chat.max_tokens=256`, for errors."""
+        """The configured limit of completion tokens, as `chat.max_tokens=256`, for errors."""
         given = [f"chat.{name}={self.chat[name]}" for name in _OUTPUT_LIMITS if self.chat.get(name)]
         return given[0] if given else "the server's own limit, without chat.max_tokens"
 
@@ -178,14 +178,14 @@ class ChatSettings:
         return {key: value for key, value in self.chat.items() if key not in CONNECTION_KEYS}
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """US dollars of so many tokens; 0 where no price is set."""
+        """US dollars of so many tokens; 0 without a price."""
         if self.price is None:
             return 0.0
         factor = 1.0 if self.submit == NOW else self.submit_price_factor
         return factor * (prompt_tokens * self.price["prompt"] + completion_tokens * self.price["completion"]) / 1e6
 
     def token_bounds(self, prompt: str, options: Mapping[str, Any] | None = None) -> tuple[int, int]:
-        """The most prompt and completion tokens of one call: its bytes, and the limit of what is written."""
+        """Upper bounds of prompt and completion tokens of a call: its bytes, and the completion limit."""
         sent = prompt + (canonical_json(options) if options else "")
         limit = max((self.chat.get(key) or 0 for key in _OUTPUT_LIMITS), default=0)
         limit = limit if limit > 0 else _OUTPUT_BOUND
@@ -196,11 +196,11 @@ class ChatSettings:
         return self.cost(*self.token_bounds(prompt, options))
 
     def expected_cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """US dollars of a call that is estimated to take so many tokens."""
+        """US dollars of a call estimated at so many tokens."""
         return self.cost(prompt_tokens, completion_tokens)
 
     def charge(self, prompt: str, options: Mapping[str, Any] | None, received: Received | None) -> tuple[float, bool]:
-        """US dollars of a call, and whether they are the most that it can cost, its usage not being known.
+        """US dollars of a call, and whether that is its upper bound because its usage is unknown.
 
         received: the server's reply; None for a call that may have cost something and gave nothing.
         """
@@ -235,7 +235,7 @@ _NOT_AWAY = {"follow_redirects": False}
 
 @dataclass
 class _Gate:
-    """When the next call to an endpoint may start: the rate limit and the server's own requests to wait."""
+    """The earliest start of the next call to an endpoint, by rate limit and the server's requests to wait."""
 
     spacing: float  # seconds between calls
     next_slot: float = 0.0
@@ -265,7 +265,7 @@ def api_key(llm: ChatSettings) -> str | None:
 
 
 def key_to_send(llm: ChatSettings) -> str | None:
-    """The key that calls are sent with, the client's own choice included; None where there is none."""
+    """The key of calls, possibly the client's own choice; None without one."""
     try:
         key = api_key(llm)
     except ConfigError:
@@ -281,7 +281,7 @@ def _endpoint(chat: str, api_key: str | None, requests_per_minute: float | None,
 
 
 def build_chat_model(chat: Mapping[str, Any], api_key: str | None = None) -> Any:
-    """The LangChain chat model that `_target_` and its arguments name; ConfigError if there is none such."""
+    """The LangChain chat model of `_target_` and its arguments; ConfigError if there is none."""
     target = chat["_target_"]
     arguments = {key: value for key, value in chat.items() if key != "_target_"}
     class_name = target.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""The thoughts that a reasoning model writes before its answer, apart from the answer.
+"""Separates a reasoning model's thoughts from the answer after them.
 
 Thoughts stand at the beginning of a reply: behind an opening mark such as <think>, or before a closing mark whose
 opening the server put into the prompt. A mark in the middle of an answer is quoted text and stays.
@@ -42,7 +42,7 @@ _BARE_ANALYSIS, _BARE_FINAL = re.compile(r"analysis(?=[A-Z\s])"), re.compile(r"a
 
 
 def without_thoughts(reply: str) -> tuple[str, str]:
-    """The reply without the thoughts at its beginning, and the thoughts; "" where there are none of either.
+    """The reply without its leading thoughts, and the thoughts; "" for a missing one.
 
     Thoughts whose closing mark is missing reach to the reply's end, and the answer is "". Several blocks one after the
     other are all thoughts. A reply that begins as JSON does has no thoughts.
@@ -62,7 +62,7 @@ def without_thoughts(reply: str) -> tuple[str, str]:
 
 
 def _end_of_block(reply: str, start: int, thoughts: list[str]) -> int | None:
-    """Where the block of thoughts ends that begins at `start`, with its text added; None where none begins there."""
+    """End of the block of thoughts at `start`, whose text is added to `thoughts`; None without one."""
     for opening, marks in _BLOCKS:
         if first := opening.match(reply, start):
             closing = _closing(reply, start, marks)
@@ -83,7 +83,7 @@ def _end_of_block(reply: str, start: int, thoughts: list[str]) -> int | None:
 
 
 def _closing(reply: str, start: int, marks: re.Pattern[str]) -> re.Match[str] | None:
-    """The mark that closes the one at `start`, marks within counted, else the last closing mark; None for none."""
+    """The mark that closes the one at `start`, counting nested marks, else the last closing mark, or None."""
     depth, last = 0, None
     for mark in marks.finditer(reply, start):
         depth += 1 if mark[1] else -1
@@ -94,8 +94,7 @@ def _closing(reply: str, start: int, marks: re.Pattern[str]) -> re.Match[str] | 
 
 
 def _ends_thoughts(reply: str, start: int, mark: re.Match[str]) -> bool:
-    """Whether a closing mark without an opening one ends thoughts: it begins or ends a line, or the text is stuck to
-    it.
+    """Whether a lone closing mark ends thoughts: it begins or ends a line, or touches the text.
 
     A mark in a sentence or in quotation marks is quoted text.
     """

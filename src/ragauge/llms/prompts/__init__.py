@@ -31,7 +31,7 @@ are given below.
 
 
 class NamedPrompt(str):
-    """The text of a prompt that errors call by its `name`, such as a URI; never the name of a file."""
+    """A prompt's text with a `name` for errors, such as a URI; never read as the name of a file."""
 
     def __new__(cls, text: str, name: str) -> Self:
         made = super().__new__(cls, text)
@@ -49,7 +49,7 @@ def load_prompt(
     key: str = "prompt",
     package: str = __name__,
 ) -> str:
-    """The prompt's text: `prompt` itself, what the file of that name holds, or the file that `package` ships.
+    """The prompt's text: `prompt` itself, the content of the file it names, or the file shipped in `package`.
 
     A file is what ends in .txt, and any single word that is the path of a file.
 
@@ -75,7 +75,7 @@ def load_prompt(
 
 
 def _names_a_file(prompt: str) -> bool:
-    """Whether a prompt is the name of a file: no prompt is a single word without a placeholder."""
+    """Whether a prompt is a file name, since no prompt is a single word without a placeholder."""
     if isinstance(prompt, NamedPrompt):
         return False
     if prompt.endswith(".txt"):
@@ -84,7 +84,7 @@ def _names_a_file(prompt: str) -> bool:
 
 
 def fill(prompt: str, **values: str) -> str:
-    """The prompt with every placeholder replaced; what stands in the values is left as it is.
+    """The prompt with every placeholder replaced; values are not searched for placeholders.
 
     `$mark` becomes a word such as material-3fa2c18b, the same for the same values and in none of them.
     """
@@ -107,7 +107,7 @@ def _framed(prompt: str) -> Iterator[str]:
 
 
 def in_language(prompt: str, language: str) -> str:
-    """The prompt behind a paragraph that names the language of its material; the prompt as it is for English.
+    """The prompt after a paragraph naming the language of its material; unchanged for English.
 
     auto: that of the prompt's question, else of all that stands within its marks. Where neither is recognised the
     prompt stays as it is.
