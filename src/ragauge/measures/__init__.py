@@ -1,4 +1,4 @@
-"""Contexts and evidence to scores: the IR score and its kernels; ir-measures for rankings."""
+"""Scores of contexts by evidence: the IR score and its kernels; ir-measures for rankings."""
 
 from typing import TYPE_CHECKING
 

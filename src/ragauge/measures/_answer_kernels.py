@@ -1,4 +1,4 @@
-"""Matches of n-grams and longest common subsequences of many pairs of texts at once, compiled (numba)."""
+"""N-gram matches and longest common subsequences of many text pairs at once, compiled (numba)."""
 
 # pyrefly: ignore-errors[unannotated-return, implicit-any-parameter]
 
@@ -10,7 +10,7 @@ from numba import njit
 
 @njit(cache=True, nogil=True)
 def ngram_matches(texts, text_at, others, other_at, first_other, max_n):
-    """How many n-grams of each text stand in its others, each counted as often as one of the others has it.
+    """Matched n-grams of each text, each clipped to its highest count in one of the text's others.
 
     texts, others: int64, symbols (at least 0 and under 2**31) one text after the other. Text i is texts[text_at[i] :
         text_at[i + 1]], and its others are those from first_other[i] to before first_other[i + 1]. Returns int64
@@ -83,7 +83,7 @@ def ngram_matches(texts, text_at, others, other_at, first_other, max_n):
 
 @njit(cache=True, nogil=True)
 def _place(key, keys, mask):
-    """Where the key stands in the table, or the free place that is its own."""
+    """The key's slot in the table, or its free slot."""
     at = ((key ^ (key >> 29)) * 0x9E3779B97F4A7C1 >> 17) & mask
     while keys[at] >= 0 and keys[at] != key:
         at = (at + 1) & mask
@@ -92,7 +92,7 @@ def _place(key, keys, mask):
 
 @njit(cache=True, nogil=True)
 def common_subsequences(texts, text_at, others, other_at):
-    """int64 [pairs]: symbols of the longest common subsequence of text i and other i, laid out as above."""
+    """Length of the longest common subsequence of text i and other i, laid out as above, int64 [pairs]."""
     n_pairs = text_at.size - 1
     found = np.zeros(n_pairs, np.int64)
     row = np.zeros((np.diff(other_at).max() if n_pairs else 0) + 1, np.int64)

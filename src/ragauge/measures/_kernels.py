@@ -24,7 +24,7 @@ _WORK = 16
 
 @njit(cache=True, nogil=True)
 def fold(texts, text_at, sizes):
-    """Folds the white space of every text in place; sizes[i] is how long text i is before and after."""
+    """Folds the white space of every text in place; sizes[i] is the length of text i before and after."""
     whole = np.empty(1, np.int64)
     for i in range(sizes.size):
         text = texts[text_at[i] : text_at[i + 1]]
@@ -58,7 +58,7 @@ def _fold(text, ends, folded, folded_ends):
 
 @njit(cache=True, nogil=True)
 def _longest(at):
-    """The greatest length of the items that begin where `at` says."""
+    """The greatest length of items with starts `at`."""
     longest = 0
     for i in range(at.size - 1):
         longest = max(longest, at[i + 1] - at[i])
@@ -67,7 +67,7 @@ def _longest(at):
 
 @njit(cache=True, nogil=True)
 def substrings(parts, part_at, part_sizes, first_part, texts, text_at, ends, ends_at, out):
-    """Writes, text by text and part by part, the longest common substring for every end to the flat `out`.
+    """Writes the longest common substring for every end into the flat `out`, by text and part.
 
     The parts are folded, the texts not.
     """
@@ -98,7 +98,7 @@ def _table_size(symbols):
 
 @njit(cache=True, nogil=True)
 def subsequences(parts, part_at, part_sizes, first_part, texts, text_at, ends, ends_at, cut, folds, out):
-    """Writes, text by text and part by part, the longest common subsequence for every end to the flat `out`.
+    """Writes the longest common subsequence for every end into the flat `out`, by text and part.
 
     cut[k] is one more symbol that the prefix of end k has after those before it (a word that the end may cut). It is a
     symbol of no part where there is none. `folds` says that the symbols are characters, the parts folded, the texts
@@ -194,7 +194,7 @@ def _slot(state, symbol, slots):
 
 @njit(cache=True, nogil=True)
 def _edge(state, symbol, edges, slots):
-    """The number of the edge of the state by the symbol, or -1."""
+    """The number of the state's edge for the symbol, or -1."""
     slot = _slot(state, symbol, slots)
     while True:
         edge = slots[slot]
@@ -216,7 +216,7 @@ def _add_edge(state, symbol, to, n_edges, states, edges, slots):
 
 @njit(cache=True, nogil=True)
 def _longest_substrings_by_automaton(pattern, text, ends, start, k, best, out):
-    """Like `_longest_substrings`, in time linear in both texts whatever stands in them.
+    """Like `_longest_substrings`, in time linear in both texts for any content.
 
     Reads text[start:] and fills out[k:]; `best` is the longest match that is known before.
     """
@@ -307,7 +307,7 @@ def _longest_substrings(pattern, text, ends, head, chain, out):
 
 @njit(cache=True, nogil=True, inline="always")
 def _zeros(bits):
-    """How many bits of a 64-bit word are 0."""
+    """Number of zero bits of a 64-bit word."""
     x = ~bits
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -317,7 +317,7 @@ def _zeros(bits):
 
 @njit(cache=True, nogil=True, inline="always")
 def _row_of(symbol, keys, rows):
-    """The row of the symbol in an open hash table, or the place where it would be as -1 - place."""
+    """The row of the symbol in an open hash table, or -1 - place of its free slot."""
     mask = keys.size - 1
     place = np.int64((np.uint64(symbol) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(40)) & mask
     while rows[place] != -1:
@@ -329,7 +329,7 @@ def _row_of(symbol, keys, rows):
 
 @njit(cache=True, nogil=True, inline="always")
 def _read(symbol_bits, state):
-    """Reads one symbol of the text: the bits of `state` that turn 0 mark one more matched symbol each."""
+    """Reads one symbol of the text; each bit of `state` that turns 0 marks one more matched symbol."""
     carry = np.uint64(0)
     for w in range(state.size):
         old = state[w]

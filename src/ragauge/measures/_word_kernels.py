@@ -1,4 +1,4 @@
-"""Words as numbers, compiled (numba): what `_kernels.subsequences` reads, from texts laid out as it says."""
+"""Numbers words for `_kernels.subsequences`, from texts laid out as there, compiled (numba)."""
 
 # pyrefly: ignore-errors[unannotated-return, implicit-any-parameter]
 
@@ -68,7 +68,7 @@ def _table_size(words):
 
 @njit(cache=True, nogil=True)
 def _fold_case(text, ends, folds, long_folds, folded, folded_ends):
-    """Writes text[: ends[-1]] with its case folded, 0 for characters that stand in no word, and its ends there."""
+    """Writes text[: ends[-1]] case folded, 0 for characters outside words, and its ends there."""
     one = np.uint64(1)  # unsigned, so that no index is checked for being negative
     size = i = np.uint64(0)
     for k in range(ends.size):
@@ -90,7 +90,7 @@ def _fold_case(text, ends, folds, long_folds, folded, folded_ends):
 
 @njit(cache=True, nogil=True)
 def _number(known, ends, words, slots, numbers, sizes):
-    """Numbers the words of a topic's folded parts, which end at `ends`, and returns how many it wrote.
+    """Numbers the words of a topic's folded parts, which end at `ends`; returns the number written.
 
     words[n] becomes where the word n stands in `known`, slots[_slot(...)] its number, sizes[k] how many words
     the part k has.
@@ -116,7 +116,7 @@ def _number(known, ends, words, slots, numbers, sizes):
 
 @njit(cache=True, nogil=True)
 def _find(folded, ends, known, words, slots, numbers, before, last):
-    """Writes the numbers of a folded text's words that are known, and returns how many it wrote.
+    """Writes the numbers of a folded text's known words; returns the number written.
 
     before[k] becomes how many stand before the last word of folded[: ends[k]], last[k] this word's number.
     """
@@ -138,7 +138,7 @@ def _find(folded, ends, known, words, slots, numbers, before, last):
 
 @njit(cache=True, nogil=True)
 def _next_word(folded, at, end):
-    """Where the first word of folded[at:end] starts and ends (both at the end: there is none), and a hash."""
+    """Start and end of the first word of folded[at:end] (both `end` without one), and its hash."""
     i, stop, one = np.uint64(at), np.uint64(end), np.uint64(1)
     while i < stop and folded[i] == 0:
         i += one
@@ -152,7 +152,7 @@ def _next_word(folded, at, end):
 
 @njit(cache=True, nogil=True)
 def _slot(folded, start, end, mixed, known, words, slots):
-    """The slot of the known word that is folded[start:end], whose hash is `mixed`, or the free one."""
+    """The slot of the known word folded[start:end] with hash `mixed`, or a free slot."""
     slot = np.int64(mixed >> np.uint64(32)) & (slots.size - 1)
     number = slots[slot]
     # Without `break`: with one, numba counts references to the arrays here, and all takes twice as long.
@@ -164,7 +164,7 @@ def _slot(folded, start, end, mixed, known, words, slots):
 
 @njit(cache=True, nogil=True)
 def _same(a, a_start, a_end, b, b_start, b_end):
-    """Whether a[a_start:a_end] holds what b[b_start:b_end] does."""
+    """Whether a[a_start:a_end] equals b[b_start:b_end]."""
     if a_end - a_start != b_end - b_start:
         return False
     i, j, stop, one = np.uint64(a_start), np.uint64(b_start), np.uint64(a_end), np.uint64(1)

@@ -1,4 +1,4 @@
-"""Config group `answers`: what an answer is worth beside its judge class; CRAG's truthfulness, of that class.
+"""Config group `answers`: measures of an answer besides its judge class; CRAG's truthfulness of the class.
 
 Sources: exact match, F1 and containment are those of SQuAD's evaluation script (Rajpurkar et al., EMNLP 2016), of
 version 2.0 where a text has no token. ROUGE is Lin's (ROUGE: a package for automatic evaluation of summaries, 2004),
@@ -38,7 +38,7 @@ _EVIDENCE_LABELS = {
 def measured(
     answers: pd.DataFrame, name: str, value: Callable[[str, str], float], without: Container[str] = ()
 ) -> pd.DataFrame:
-    """Frame `answer_values`: value(qid, answer) for every row of `answers`, missing where there is none.
+    """Frame `answer_values`: value(qid, answer) for every row of `answers`, missing without an answer.
 
     without: qids of topics that have nothing to compare with; theirs are missing, too.
     """
@@ -51,7 +51,7 @@ def measured(
 
 
 def status_of(qid: str, answer: object, has_reference: bool) -> str:
-    """Why an answer has no value, or "ok"; DataError for an answer that is no text."""
+    """The reason for a missing value, or "ok"; DataError for an answer that is no text."""
     if not has_reference:
         return NO_REFERENCE
     if isinstance(answer, str):
@@ -68,7 +68,7 @@ class AgainstReferences:
     needs: ClassVar[frozenset[str]] = frozenset({"references", "answers"})
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
-        """The value of every pair, float64 [pairs], by the name of every info."""
+        """The value of every pair by info name, float64 [pairs]."""
         raise NotImplementedError
 
     def references(self, topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
@@ -78,7 +78,7 @@ class AgainstReferences:
     def measure(
         self, topics: pd.DataFrame, evidence: pd.DataFrame, contexts: pd.DataFrame, answers: pd.DataFrame, tools: Tools
     ) -> pd.DataFrame:
-        """Frame `answer_values`: of every answer the best over the topic's reference answers."""
+        """Frame `answer_values`: the best value over the topic's reference answers."""
         known = self.references(topics)
         pairs: dict[tuple[str, str], int] = {}
         status: list[str] = []
@@ -128,7 +128,7 @@ class ByTokens(AgainstReferences):
 
     @staticmethod
     def of_tokens(answers: LaidOut, references: LaidOut) -> np.ndarray:
-        """float64 [pairs]: the values of answers beside references, as tokens."""
+        """Values of answers against references, as tokens, float64 [pairs]."""
         raise NotImplementedError
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
@@ -152,7 +152,7 @@ class ExactMatch(ByTokens):
 
 @dataclass(frozen=True)
 class TokenF1(ByTokens):
-    """The harmonic mean of precision and recall of the answer's tokens, each counted as often as in both."""
+    """The harmonic mean of precision and recall of the answer's tokens, as multisets."""
 
     component: ClassVar[str] = "token_f1"
     info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("f1", "token F1", unit="share")
@@ -167,7 +167,7 @@ class TokenF1(ByTokens):
 
 @dataclass(frozen=True)
 class Contains(ByTokens):
-    """1 where the tokens of a reference answer stand in the answer next to each other, else 0."""
+    """1 where the answer contains a reference's tokens contiguously, else 0."""
 
     component: ClassVar[str] = "contains"
     info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("contains", "contains the reference", unit="share")
@@ -181,8 +181,7 @@ class Contains(ByTokens):
 
 @dataclass(frozen=True)
 class _Rouge(AgainstReferences):
-    """The share of the answer and the reference that both have: over the answer (precision), the reference (recall), or
-    both (f1)."""
+    """The overlap of answer and reference, over the answer (precision), the reference (recall), or both (f1)."""
 
     version: ClassVar[int] = 2
 
@@ -196,11 +195,11 @@ class _Rouge(AgainstReferences):
 
     @property
     def info(self) -> AnswerMeasureInfo:
-        """How it is shown."""
+        """The display properties."""
         raise NotImplementedError
 
     def shared(self, texts: LaidOut, others: LaidOut) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The size of the common part of every pair, and the sizes of the answer and of the reference."""
+        """Sizes of the common part, the answer and the reference of every pair."""
         raise NotImplementedError
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
@@ -212,7 +211,7 @@ class _Rouge(AgainstReferences):
 
 @dataclass(frozen=True)
 class RougeN(_Rouge):
-    """ROUGE-n: n-grams, each counted as often as in both.
+    """ROUGE-n: overlap of n-gram multisets.
 
     tokens: `words`, runs of letters and digits of any script; `rouge_score`, of ASCII alone, as that package
     has them; `squad`, `plain`. value: f1, precision or recall.
@@ -232,7 +231,7 @@ class RougeN(_Rouge):
         return AnswerMeasureInfo(f"rouge_{self.n}", f"ROUGE-{self.n}", unit="share")
 
     def shared(self, texts: LaidOut, others: LaidOut) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Matching n-grams, and the n-grams of both."""
+        """Numbers of matching n-grams, and of the n-grams of both."""
         return texts.matches(others, self.n)[:, -1], texts.ngrams(self.n)[:, -1], others.ngrams(self.n)[:, -1]
 
 
@@ -257,7 +256,7 @@ class RougeL(_Rouge):
 
 @dataclass(frozen=True)
 class Similarity(AgainstReferences):
-    """The cosine of the vectors of answer and reference, in [-1, 1]; the best reference counts.
+    """Cosine similarity of answer and reference embeddings, in [-1, 1]; the best reference counts.
 
     The embedder reads a text up to its own limit of tokens.
     """
@@ -267,7 +266,7 @@ class Similarity(AgainstReferences):
     info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("similarity", "similarity to the reference", unit="signed")
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
-        """The cosine of every pair; every distinct text is embedded once, as a passage."""
+        """The cosine of every pair; embeds each distinct text once, as a passage."""
         texts = list(dict.fromkeys([*answers, *references]))
         row = {text: i for i, text in enumerate(texts)}
         vectors = tools.embedder.embed(texts)
@@ -308,7 +307,7 @@ class Usual(AgainstReferences):
 
 @dataclass(frozen=True)
 class EvidenceMeasure:
-    """A measure of evidence (config group `measure`) at the job's budget, as a column of the outcomes.
+    """A measure of evidence (group `measure`) at the job's budget, as a column of the outcomes.
 
     A topic's value is what its IR score would be with this measure, uncorrected: the mean over the parts of
     its evidence. Missing for a topic without evidence, and where a reply failed.
@@ -343,7 +342,7 @@ class EvidenceMeasure:
     def measure_layouts(
         self, evidence: pd.DataFrame, layouts: pd.DataFrame, prefixes: pd.DataFrame, answers: pd.DataFrame, tools: Tools
     ) -> pd.DataFrame:
-        """Frame `answer_values`; `prefixes` are of one budget, `evidence` is what contexts are scored by."""
+        """Frame `answer_values`; `prefixes` are of one budget, `evidence` holds the scored parts."""
         here = prefixes[prefixes["qid"].isin(evidence["qid"])].reset_index(drop=True)
         parts = part_scores(self.measure_of_evidence, evidence, layouts, here, tools)
         by_topic = parts.groupby("qid")["value"].agg(lambda values: values.mean(skipna=False))
@@ -365,7 +364,7 @@ _UNANSWERABLE = {label: 1.0 if label == 1 else -1.0 for label in SCORES}
 
 
 def truthfulness(label: pd.Series, unanswerable: pd.Series | None = None) -> np.ndarray:
-    """float64 [rows] in [-1, 1]: CRAG's score of every judge class, missing where the verdict is.
+    """CRAG's score of every judge class, float64 [rows] in [-1, 1], missing with the verdict.
 
     unanswerable: bool by row; there class 1 is perfect, and any other incorrect.
     """

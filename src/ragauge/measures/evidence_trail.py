@@ -1,7 +1,6 @@
-"""How much of every evidence part stands in what each step of a pipeline hands on to the next one.
+"""The share of every evidence part in the output of each step of a pipeline.
 
-The same measure as that of contexts, applied to whole documents, to single chunks, and to all hits of a
-ranking joined.
+It applies the measure of contexts to whole documents, single chunks, and the joined hits of a ranking.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def joined(
     chunks: pd.DataFrame | Batches | None = None,
     holders: pd.Series | None = None,
 ) -> np.ndarray:
-    """float64 [evidence rows]: the measure of every part in all texts of its topic, joined in rank order.
+    """The measure of every part in all texts of its topic, joined in rank order, float64 [evidence rows].
 
     `hits` [qid, docno, rank] are a run of `chunks` [docno, text]; without chunks they are passages, which
     have the text themselves. `holders` are those of `in_corpus`, row by row as the evidence. A part that a hit of its
@@ -122,7 +121,7 @@ def joined(
 
 
 def _texts_of(found_doc: np.ndarray, docnos: pd.Index, chunks: pd.DataFrame | Batches) -> np.ndarray:
-    """The text of every hit: found_doc, int64 [hits], is the place of its chunk among `docnos`."""
+    """The text of every hit; found_doc, int64 [hits], is its chunk's index in `docnos`."""
     needed, which = np.unique(found_doc, return_inverse=True)
     there = rows_where(chunks, "docno", docnos[needed].tolist())
     at = pd.Index(there["docno"]).get_indexer(pd.Index(docnos[needed]))
@@ -131,14 +130,14 @@ def _texts_of(found_doc: np.ndarray, docnos: pd.Index, chunks: pd.DataFrame | Ba
 
 
 def _joined_texts(topic: np.ndarray, texts: np.ndarray) -> Iterator[tuple[int, str]]:
-    """Every topic with its texts in their order, a space between them; those of a topic stand together."""
+    """Every topic with its adjacent texts joined in order by spaces."""
     changes = np.flatnonzero(topic[1:] != topic[:-1]) + 1
     for start, stop in pairwise([0, *changes.tolist(), len(topic)]) if len(topic) else ():
         yield int(topic[start]), " ".join(texts[start:stop])
 
 
 def _stands(measure: Measure, part: str, text: str, values: np.ndarray, row: int) -> bool:
-    """Whether the part stands in the text as it is, which is noted as the value 1."""
+    """Whether the text contains the part verbatim, which is recorded as the value 1."""
     if _is_contiguous(measure) and part.strip() in text:
         values[row] = _WHOLE
         return True
@@ -148,7 +147,7 @@ def _stands(measure: Measure, part: str, text: str, values: np.ndarray, row: int
 def _held(
     topic: np.ndarray, holders: pd.Series, found_topic: np.ndarray, found_doc: np.ndarray, docnos: pd.Index
 ) -> np.ndarray:
-    """bool by evidence row: whether a hit of its topic is among its holders.
+    """Whether a hit of the topic is among the part's holders, bool by evidence row.
 
     topic: int64 [evidence rows], found_topic: int64 [hits], of one numbering of topics; found_doc: int64
     [hits], the place of the hit among `docnos`.
@@ -172,7 +171,7 @@ def _in_chunks(
     part_of: np.ndarray,
     doc_of: np.ndarray,
 ) -> tuple[np.ndarray, list[list[str]]]:
-    """The highest value of every part in a chunk of its documents, and the chunks that have 1."""
+    """The highest value of every part in a chunk of its documents, and the chunks with value 1."""
     holders: list[list[str]] = [[] for _ in parts]
     if chunks is None:
         return np.full(len(parts), np.nan), holders
@@ -199,7 +198,7 @@ def pair_values(
     part_of: np.ndarray,
     text_of: np.ndarray,
 ) -> np.ndarray:
-    """float64 [pairs]: the measure of part part_of[i] in text text_of[i]."""
+    """The measure of part part_of[i] in text text_of[i], float64 [pairs]."""
     values = np.zeros(len(part_of))
     pairs = list(zip(part_of.tolist(), text_of.tolist(), strict=True))
     if _is_contiguous(measure):
@@ -217,19 +216,19 @@ def pair_values(
 
 
 def _is_contiguous(measure: Measure) -> bool:
-    """Whether a part that stands in a text character by character has the value 1."""
+    """Whether a part that a text contains verbatim has the value 1."""
     return isinstance(measure, (Substring, Subsequence))
 
 
 def _highest(of: np.ndarray, values: np.ndarray, n: int) -> np.ndarray:
-    """float64 [n]: the highest value of each; NaN where there is none."""
+    """The highest value of each, float64 [n]; NaN without any."""
     found = np.full(n, -np.inf)
     np.maximum.at(found, of, values)
     return np.where(np.isneginf(found), np.nan, found)
 
 
 def documents_like(parts: Sequence[str], docs: pd.DataFrame | Batches) -> tuple[np.ndarray, np.ndarray]:
-    """For every part the documents that share most of its rarest words: part numbers, document numbers."""
+    """The documents that share most of each part's rarest words: part numbers, document numbers."""
     words_of = [set(_WORD.findall(part.casefold())) for part in parts]
     vocabulary = set().union(*words_of) if words_of else set()
     holding = {word: array("q") for word in vocabulary}

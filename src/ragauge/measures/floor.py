@@ -1,7 +1,7 @@
-"""The floor of a measure: what it gives for a topic's evidence in unrelated text of the same budget.
+"""The floor of a measure: its value for a topic's evidence in unrelated text of the same budget.
 
 Unrelated text is random chunks of the corpus, laid out as a retriever's are, without those of the topic's own
-evidence. A corrected value says how far a score is from there to 1.
+evidence. A corrected value is a score's position between the floor and 1.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BATCH_CHARS = 50_000_000
 
 
 def raw(measure: Any) -> Any:
-    """The measure without its correction: what scores and floors are computed by."""
+    """The measure without correction, for computing scores and floors."""
     return replace(measure, correct="none") if is_corrected(measure) else measure
 
 
@@ -130,7 +130,7 @@ def floor_means(of_parts: pd.DataFrame) -> pd.DataFrame:
 
 
 def short_of_text(means: pd.DataFrame, n_tokens: int, n_topics: int) -> str | None:
-    """A sentence where the corpus holds too little unrelated text for the floor at n_tokens; else None."""
+    """A sentence if the corpus holds too little unrelated text for the floor at n_tokens; else None."""
     here = means[means["n_tokens"] == n_tokens]
     found, short = int(here["topics"].sum()), int(here["short"].sum())
     if found < n_topics:
@@ -147,7 +147,7 @@ def short_of_text(means: pd.DataFrame, n_tokens: int, n_topics: int) -> str | No
 
 
 class _Remembering:
-    """A tokenizer that finds the tokens of a chunk once, in however many contexts it stands."""
+    """A tokenizer that caches the tokens of each chunk over contexts."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.name = tokenizer.name
@@ -164,7 +164,7 @@ class _Remembering:
 
 
 class _Own:
-    """Which chunks are no unrelated text for which topics; topics are numbered as in `qids`."""
+    """The chunks with a topic's own evidence; topics are numbered as in `qids`."""
 
     def __init__(self, evidence: pd.DataFrame, qids: np.ndarray) -> None:
         topic = pd.Index(qids).get_indexer(pd.Index(evidence["qid"]))
@@ -176,7 +176,7 @@ class _Own:
             self._texts.setdefault(number, []).append(_fold(text))
 
     def __call__(self, topic: np.ndarray, chunks: pd.DataFrame) -> np.ndarray:
-        """bool per row: whether its chunk is of the evidence of its topic."""
+        """Whether each row's chunk is of the topic's evidence, bool."""
         doc = self._docs.get_indexer(pd.Index(chunks["parent"]))
         own = (doc >= 0) & np.isin(topic * len(self._docs) + doc, self._pairs)
         for row in np.flatnonzero(np.isin(topic, list(self._texts))).tolist():
@@ -186,7 +186,7 @@ class _Own:
 
 
 def _lengths(texts: pd.Series) -> np.ndarray:
-    """int64: how many characters the texts have."""
+    """Numbers of characters of the texts, int64."""
     return texts.astype("str").str.len().to_numpy(dtype=np.int64)
 
 
@@ -199,7 +199,7 @@ def _holds(text: str, other: str) -> bool:
 
 
 class _Unrelated:
-    """Contexts of chunks at random: those of a topic are the pool's from some chunk on, round and round.
+    """Contexts of random chunks: a topic's are taken from the pool cyclically, from some chunk on.
 
     The pool is the chunks of a small corpus in random order, of a large one as many as many topics need.
     """
@@ -224,7 +224,7 @@ class _Unrelated:
         self._chars = np.concatenate([[0], np.cumsum(np.concatenate([lengths, lengths]))])
 
     def contexts(self, topics: np.ndarray, offsets: np.ndarray) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-        """Frames layouts and prefixes of topics, each from its offset in the pool on; some at a time.
+        """Frames layouts and prefixes of topics in blocks, each from its offset in the pool on.
 
         A window that holds fewer tokens than the largest budget is made longer, to all of the pool in the
         end. A topic that has no unrelated text is in none of them.

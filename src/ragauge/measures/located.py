@@ -1,4 +1,4 @@
-"""Which documents and chunks hold the evidence.
+"""Locates evidence in documents and chunks.
 
 A part that names no document gets the docno of the one that holds it, and a lost part is listed. Chunks that hold a
 part, or lie in one, are relevant to its topic.
@@ -34,7 +34,7 @@ _NEAR, _ANYWHERE = 16, 32
 def locate(
     evidence: pd.DataFrame, docs: pd.DataFrame | Batches, fold: tuple[str, ...] = ()
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The evidence with the docnos that it lacked, and its lost parts.
+    """The evidence with missing docnos filled in, and its lost parts.
 
     A document holds a part that stands in it whole; white space is folded, and the spellings of `fold`
     (`ragauge.texts.folding.FOLDS`). A part without a docno gets that of the one document that holds it, and
@@ -83,7 +83,7 @@ def _lost(evidence: pd.DataFrame, near: Mapping[int, tuple[str | None, str | Non
 
 
 def _holders(parts: set[str], docs: pd.DataFrame | Batches, fold: tuple[str, ...]) -> Mapping[str, list[str]]:
-    """The docnos of the first two documents that hold each part, in one pass over the documents.
+    """The docnos of the first two documents with each part, in one pass over the documents.
 
     Every window of 1, 2, 4, ... 32 characters of the documents has a hash. A part is compared where a window
     has the hash of its own middle, the widest that fits into it.
@@ -119,7 +119,7 @@ def _middle(part: str, width: int) -> int:
 
 
 def _blocks(docs: pd.DataFrame | Batches, fold: tuple[str, ...]) -> Iterator[tuple[list[str], str, list[int]]]:
-    """Documents, about four million characters at a time: docnos, folded texts joined, where each begins."""
+    """Blocks of about four million characters of documents: docnos, joined folded texts, start offsets."""
     docnos: list[str] = []
     texts: list[str] = []
     size = 0
@@ -136,7 +136,7 @@ def _blocks(docs: pd.DataFrame | Batches, fold: tuple[str, ...]) -> Iterator[tup
 
 
 def _windows(codes: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    """(width, uint64 [windows]): polynomial hashes of all windows of 1, 2, 4, ... characters, 32 at most."""
+    """Polynomial hashes of all windows of 1, 2, 4, ... 32 characters: (width, uint64 [windows])."""
     width, base = 1, _BASE
     hashes = codes.astype(np.uint64) + np.uint64(1)
     while len(hashes):
@@ -155,7 +155,7 @@ def _slots(hashes: np.ndarray) -> np.ndarray:
 def _nearest(
     parts: Mapping[int, str], docnos: Sequence[object], own: pd.DataFrame, docs: pd.DataFrame | Batches
 ) -> dict[int, tuple[str | None, str | None]]:
-    """Docno and the sentence, or as many as the part has, that share the largest share of words, by row."""
+    """By row, the docno and sentence (or as many as the part has) with the largest share of common words."""
     text_of = dict(zip(own["docno"], own["text"], strict=True))
     looked_in = {row: [str(docnos[row])] for row in parts if docnos[row] in text_of}
     free = [row for row in parts if row not in looked_in]
@@ -182,7 +182,7 @@ def _nearest(
 
 
 def chunk_qrels(evidence: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFrame:
-    """The relevant chunks of every topic, once each: qid, docno, relevance.
+    """The distinct relevant chunks of every topic: qid, docno, relevance.
 
     A chunk is relevant where it and a part of the evidence have a piece of text in common that is at least half of the
     shorter of the two, white space folded (a space more or less at a cut counts as held). So one of two chunks that a
@@ -225,7 +225,7 @@ class _Folded:
         return self._known[row]
 
     def blocks(self) -> Iterator[tuple[list[int], list[str]]]:
-        """Row numbers and texts of all chunks, some at a time; those that no window fits in are left out."""
+        """Row numbers and texts of chunks in blocks, without those shorter than a window."""
         rows: list[int] = []
         texts: list[str] = []
         size = 0
@@ -243,7 +243,7 @@ class _Folded:
 
 
 def _relevant(pairs: pd.DataFrame, parts: Sequence[str], chunks: _Folded) -> np.ndarray:
-    """bool by row: whether part and chunk have enough in common."""
+    """Whether part and chunk have enough in common, bool by row."""
     part_of, chunk_of = pairs["part_row"].to_numpy(), pairs["chunk_row"].to_numpy()
     size = np.array([len(parts[row]) for row in part_of], dtype=np.int64)
     shorter = np.minimum(size, np.array([len(chunks[row]) for row in chunk_of], dtype=np.int64))
@@ -256,7 +256,7 @@ def _relevant(pairs: pd.DataFrame, parts: Sequence[str], chunks: _Folded) -> np.
 
 
 def _sharing(rows: np.ndarray, parts: Sequence[str], chunks: _Folded) -> pd.DataFrame:
-    """[part_row, chunk_row]: the chunks that have 32 characters in a row in common with one of these parts.
+    """[part_row, chunk_row]: the chunks with 32 contiguous characters in common with one of these parts.
 
     By the hashes of all windows of 32 characters; a few pairs more may come out, since hashes may collide.
     """
@@ -273,7 +273,7 @@ def _sharing(rows: np.ndarray, parts: Sequence[str], chunks: _Folded) -> pd.Data
 
 
 def _hashed(rows: Sequence[int], texts: Sequence[str]) -> pd.DataFrame:
-    """[hash, row]: a hash of every window of 32 characters of texts that are no shorter, and the row of its text."""
+    """[hash, row]: a hash of every 32-character window of texts at least that long, and the text's row."""
     ends = offsets(map(len, texts))[1:]
     *_, (width, hashes) = _windows(code_points("".join(texts)))
     start = np.arange(len(hashes))

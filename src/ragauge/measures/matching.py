@@ -1,4 +1,4 @@
-"""Config group `measure`: how much of the evidence stands in a context, by characters or words.
+"""Config group `measure`: the share of the evidence in a context, by characters or words.
 
 Texts are flat arrays of numbers, as the kernels read them, in batches over threads.
 """
@@ -71,7 +71,7 @@ class Batch:
 
 
 def lay_out(evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]) -> Batch:
-    """The batch whose symbols are the characters (code points), nothing of it folded."""
+    """The batch with unfolded characters (code points) as symbols."""
     parts = list(chain.from_iterable(evidence))
     part_sizes = np.array([len(part) for part in parts], dtype=np.int64)
     end_counts = [len(of_context) for of_context in ends]
@@ -110,7 +110,7 @@ class BatchedMeasure:
         object.__setattr__(self, "fold", checked_folds("measure.fold", self.fold))
 
     def score(self, evidence: Sequence[str], context: str, ends: np.ndarray) -> np.ndarray:
-        """float64 [len(evidence), len(ends)] in [0, 1]: evidence i in context[:ends[j]].
+        """Share of evidence i in context[:ends[j]], float64 [len(evidence), len(ends)] in [0, 1].
 
         `ends` rise from 0 to len(context). Raises DataError on evidence that has nothing to match.
         """
@@ -149,7 +149,7 @@ class BatchedMeasure:
     def _plain(
         self, evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """`score_all` of one batch, its spellings as they are."""
+        """`score_all` of one batch without folding spellings."""
         batch = self.encode(lay_out(evidence, contexts, ends))
         if not batch.part_sizes.all():
             nothing = list(chain.from_iterable(evidence))[int(np.argmin(batch.part_sizes))]
@@ -174,7 +174,7 @@ class BatchedMeasure:
         return found[: len(folded)]
 
     def _score(self, batch: Batch) -> list[np.ndarray]:
-        """For every context float64 [its parts, its ends]: matched symbols over the part's symbols."""
+        """Matched symbols over the part's symbols, float64 [its parts, its ends] per context."""
         part_counts, end_counts = np.diff(batch.first_part), np.diff(batch.ends_at)
         out = np.empty(int(part_counts @ end_counts))
         self.match(batch, out)
@@ -188,13 +188,13 @@ class BatchedMeasure:
 
     @staticmethod
     def encode(batch: Batch) -> Batch:
-        """The batch of `lay_out` as the symbols that are matched: its characters, the evidence's white space folded."""
+        """The batch of `lay_out` as matching symbols: characters, with the evidence's white space folded."""
         _kernels().fold(batch.parts, batch.part_at, batch.part_sizes)
         return batch
 
     @staticmethod
     def match(batch: Batch, out: np.ndarray) -> None:
-        """Writes the matched symbols, context by context and part by part: their longest common subsequence."""
+        """Writes the matched symbols by context and part: the longest common subsequence."""
         _kernels().subsequences(*batch.arrays, batch.cut, batch.characters, out)
 
 
@@ -241,7 +241,7 @@ class Words(BatchedMeasure):
 
     @staticmethod
     def encode(batch: Batch) -> Batch:
-        """The evidence's words as numbers, and those words of the contexts that stand in their evidence."""
+        """The evidence's words as numbers, and the contexts' words that occur in their evidence."""
         from ragauge.measures._word_kernels import number_words  # here, since numba takes its time
 
         part_words, part_sizes, text_words, text_words_at, words_before, last_word = number_words(
@@ -280,14 +280,14 @@ def _folds() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _kernels() -> Any:
-    """The compiled functions, imported on first use since numba takes its time."""
+    """The compiled functions, imported on first use since importing numba is slow."""
     from ragauge.measures import _kernels
 
     return _kernels
 
 
 def _cores() -> int:
-    """The cores that this process may use, where the system says so."""
+    """Number of cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
@@ -304,7 +304,7 @@ def _check(evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Seq
 
 
 def _batch_bounds(contexts: Sequence[str], threads: int) -> list[tuple[int, int]]:
-    """Ranges of contexts with about as many characters each, one a thread at least."""
+    """Ranges of contexts with about equal numbers of characters, at least one per thread."""
     if not contexts:
         return []
     read = np.cumsum([len(context) for context in contexts])

@@ -1,4 +1,4 @@
-"""Properties of a question before anything is retrieved: its overlap with its evidence, its words, its language.
+"""Properties of a question before retrieval: overlap with its evidence, words, language.
 
 A question's words are its distinct words without function words (English ones; a question of nothing else
 keeps them all).
@@ -21,13 +21,13 @@ DERIVED = (LEXICAL_OVERLAP, RARITY, EVIDENCE_DOCUMENTS, LANGUAGE)
 
 
 def content_words(question: str) -> set[str]:
-    """The distinct words of a question that carry its subject; all of them where it has none such."""
+    """The distinct content words of a question; all words if it has none."""
     found = set(words(question))
     return found - FUNCTION_WORDS or found
 
 
 def lexical_overlap(topics: pd.DataFrame, evidence: pd.DataFrame) -> pd.Series:
-    """float64 [topics]: the share of the question's words that stand in the topic's evidence, in [0, 1].
+    """Share of the question's words in the topic's evidence, float64 [topics] in [0, 1].
 
     NaN for a topic without evidence text, and for a question without a word.
     """
@@ -41,7 +41,7 @@ def lexical_overlap(topics: pd.DataFrame, evidence: pd.DataFrame) -> pd.Series:
 
 
 def evidence_documents(topics: pd.DataFrame, evidence: pd.DataFrame) -> pd.Series:
-    """float64 [topics]: how many documents hold the topic's evidence, 1 to 4, and 5 for five and more.
+    """Number of documents with the topic's evidence, 1 to 4, or 5 for five and more, float64 [topics].
 
     Where a topic's evidence has texts, parts without one do not count; a text of no named document is one
     of its own. NaN for a topic without evidence.
@@ -54,12 +54,12 @@ def evidence_documents(topics: pd.DataFrame, evidence: pd.DataFrame) -> pd.Serie
 
 
 def languages(topics: pd.DataFrame) -> pd.Series:
-    """str [topics]: the language of each question by its name (german), missing where it is not recognised."""
+    """Name of each question's language (german), str [topics], missing if not recognised."""
     return topics["query"].map(language_of).astype("str")
 
 
 def rarity(topics: pd.DataFrame, docs: pd.DataFrame | Batches) -> pd.Series:
-    """float64 [topics]: the mean over the question's words of ln((N + 1) / (n + 1)), 0 and more.
+    """Mean over the question's words of ln((N + 1) / (n + 1)), float64 [topics], at least 0.
 
     n of the N documents hold the word in title or text: 0 for words that stand in all documents, ln(N + 1) for words of
     none. NaN for a question without a word, and throughout without documents. Source: the average inverse document

@@ -1,4 +1,4 @@
-"""Retrieval measures by topic, over documents and over chunks: those of ir-measures. Runs and truth as TREC files."""
+"""Retrieval measures of ir-measures by topic, over documents and chunks; runs and qrels as TREC files."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _TRIAL = (  # a run and its truth, small, but of the form of any other
 
 
 def metric_of(name: str) -> str:
-    """MLflow's name, which allows no @, of a measure: P@5 is p_at_5, chunk:P@5 is chunk_p_at_5."""
+    """A measure's MLflow name, without the invalid @: P@5 is p_at_5, chunk:P@5 is chunk_p_at_5."""
     metric = re.sub(r"[^a-z0-9]+", "_", name.replace("@", "_at_").lower()).strip("_")
     return _TAKEN.get(metric, metric)
 
 
 def full_name(name: str) -> str:
-    """The name of a measure as ir-measures prints it (RR for MRR); ConfigError for one that is not known."""
+    """A measure's name in ir-measures (RR for MRR); ConfigError for an unknown one."""
     if of_chunks(name):
         return OF_CHUNKS + full_name(name.removeprefix(OF_CHUNKS))
     return name if _F1.fullmatch(name) else str(_parse(name))
@@ -61,7 +61,7 @@ CLASSIC_NAMES = {metric: name for name, metric in CLASSICS.items()}
 
 
 def ranking_infos(names: Sequence[str]) -> tuple[AnswerMeasureInfo, ...]:
-    """How the measures are shown; `unit` says which of them lie in [0, 1]."""
+    """The display properties of the measures; `unit` marks those in [0, 1]."""
     found = []
     for name in map(full_name, names):
         label = f"{name.removeprefix(OF_CHUNKS)}, chunks" if of_chunks(name) else name
@@ -124,19 +124,19 @@ def ranking_values(
 
 
 def _strings(frame: pd.DataFrame) -> pd.DataFrame:
-    """The columns that ir-measures reads, names as Python's own strings."""
+    """The columns that ir-measures reads, with names as Python strings."""
     columns = [c for c in ("query_id", "doc_id", "relevance", "score", "iteration") if c in frame]
     return frame[columns].astype({"query_id": object, "doc_id": object})
 
 
 def ranking_means(values: pd.DataFrame) -> dict[str, float]:
-    """The mean of every measure over the topics that have a value, from the rows of `ranking_values`."""
+    """The mean of every measure over topics with a value, from `ranking_values`."""
     means = values.groupby("measure", sort=False)["value"].mean().dropna()
     return {str(metric): float(value) for metric, value in means.items()}
 
 
 def cut_short(names: Iterable[str], run: pd.DataFrame, limits: Iterable[int | None]) -> str | None:
-    """A sentence where measures look further down than a run that was cut reaches; None otherwise.
+    """A sentence if measures look below the end of a truncated run; else None.
 
     limits: the numbers of hits of a topic that the retriever and what follows it keep. The default measures of every
         job are passed over.
@@ -156,7 +156,7 @@ def cut_short(names: Iterable[str], run: pd.DataFrame, limits: Iterable[int | No
 
 
 def unjudged(names: Iterable[str], qrels: pd.DataFrame) -> str | None:
-    """A sentence where measures tell judged documents from others, and none was judged not relevant."""
+    """A sentence if measures distinguish judged documents, and none was judged not relevant; else None."""
     told = [
         name
         for name in names
@@ -171,7 +171,7 @@ def unjudged(names: Iterable[str], qrels: pd.DataFrame) -> str | None:
 
 
 def check_rankings(names: Sequence[str]) -> None:
-    """ConfigError for a name in the config's `measures` that is not known, or two of one metric."""
+    """ConfigError for an unknown name in the config's `measures`, or two names of one metric."""
     for name in names:
         if of_chunks(name) and any(part.NAME in _OF_PARTS for part in _parts(name)):
             raise ConfigError(f"measures: {name} is of documents alone: which parts a chunk holds is not known")
@@ -182,7 +182,7 @@ def check_rankings(names: Sequence[str]) -> None:
 
 
 def _parts(name: str) -> list[Any]:
-    """The measures of ir-measures that a measure follows from."""
+    """The measures of ir-measures from which a measure is computed."""
     name = name.removeprefix(OF_CHUNKS)
     f1 = _F1.fullmatch(name)
     return [_parse(f"{letter}@{f1[1]}") for letter in "PR"] if f1 else [_parse(name)]
@@ -211,14 +211,14 @@ def _check_ratio(name: str, values: pd.Series) -> None:
 
 
 def _cutoff(name: str) -> int:
-    """How far down a run a measure looks; 0 for all of it."""
+    """The rank cutoff of a measure; 0 for none."""
     cutoffs = [part.params.get("cutoff") for part in _parts(name)]
     return max((int(cutoff) for cutoff in cutoffs if isinstance(cutoff, (int, np.integer))), default=0)
 
 
 @lru_cache(maxsize=256)
 def _parse(name: str) -> Any:
-    """The measure of ir-measures, tried once; ConfigError for one that is not known or not to be had."""
+    """The measure of ir-measures, tried once; ConfigError if unknown or unavailable."""
     import ir_measures
 
     try:
@@ -242,7 +242,7 @@ def _parse(name: str) -> Any:
 
 
 def _check_provider(name: str, measure: Any) -> None:
-    """ConfigError where no installed package computes the measure."""
+    """ConfigError if no installed package computes the measure."""
     import ir_measures
 
     known = [provider for provider in ir_measures.DefaultPipeline.providers if provider.supports(measure)]
@@ -259,7 +259,7 @@ def _check_provider(name: str, measure: Any) -> None:
 
 
 def document_run(run: pd.DataFrame) -> pd.DataFrame:
-    """The documents that a run of chunks ranks: qid, docno, rank (from 0), score.
+    """The document ranking of a run of chunks: qid, docno, rank (from 0), score.
 
     A document is as good as its first chunk (a chunk's docno is `<parent>%p<i>`; one without `%p` is a
     document). `score` is 1 / (1 + rank), since tools that read runs sort by score and a retriever may have
@@ -273,7 +273,7 @@ def document_run(run: pd.DataFrame) -> pd.DataFrame:
 
 
 def qrels_of(evidence: pd.DataFrame) -> pd.DataFrame:
-    """The documents that the evidence stands in, once per topic: qid, docno, relevance.
+    """The distinct documents with the evidence of each topic: qid, docno, relevance.
 
     relevance is the highest of the document's parts; 1 where the evidence has no such column. Parts that name
     no document are not in it.

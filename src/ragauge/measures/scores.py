@@ -97,7 +97,7 @@ Contexts = tuple[list[list[str]], list[str], list[np.ndarray]]  # evidence, text
 
 @dataclass(frozen=True)
 class _Scores:
-    """Contexts to the measure's values of each."""
+    """Computes the measure's values of contexts."""
 
     measure: Measure
 
@@ -116,7 +116,7 @@ def _scores_by(engine: Engine, measure: Measure, contexts: Contexts) -> list[np.
 def score_all(
     measure: Measure, evidence: list[list[str]], contexts: list[str], ends: list[np.ndarray]
 ) -> list[np.ndarray]:
-    """All contexts in one call where the measure has one for that, else one after the other."""
+    """Scores all contexts in one call if the measure supports it, else one by one."""
     if isinstance(measure, ScoresAll):
         return list(measure.score_all(evidence, contexts, ends))
     return [measure.score(*of_context) for of_context in zip(evidence, contexts, ends, strict=True)]
@@ -129,7 +129,7 @@ def _scored(
     ends: list[np.ndarray],
     tools: Tools | None,
 ) -> list[np.ndarray]:
-    """`score_all` of the layouts, or what a measure of single passages gives their pieces."""
+    """`score_all` of the layouts, or the values of their pieces by a measure of single passages."""
     if not isinstance(measure, MeasuresPieces):
         engine = LocalEngine() if tools is None else tools.engine
         return _scores_by(engine, measure, (evidence, layouts["text"].tolist(), ends))

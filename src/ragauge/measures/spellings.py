@@ -1,4 +1,4 @@
-"""Evidence that stands in a context in another spelling, which a measure that compares characters does not find."""
+"""Finds evidence in contexts in other spellings, which measures of characters miss."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN = re.compile(r"[\x00-%'-\x7f]*")  # ASCII without &
 def respelled(
     parts: pd.DataFrame, contexts: Mapping[str, str], fold: tuple[str, ...] = ()
 ) -> tuple[int, tuple[str, ...]]:
-    """How many parts stand whole in their context only with further foldings, and all of these with those of `fold`.
+    """The number of parts found whole in their context only with further foldings, and these added to `fold`.
 
     parts: [qid, text]. contexts: text by qid. White space is folded on both sides, and the spellings of `fold`. The
     topics are the first TOPICS, and the foldings those that the first parts need.

@@ -31,7 +31,7 @@ _ASCII_WORDS = re.compile(r"[a-z0-9]+")
 
 
 def _is_punctuation(character: str) -> bool:
-    """Unicode's P categories, and the signs of ASCII, $ and + among them."""
+    """Whether a character is in Unicode's P categories or an ASCII sign, such as $ and +."""
     return character in string.punctuation or unicodedata.category(character).startswith("P")
 
 
@@ -49,7 +49,7 @@ _BARE_OF_ASCII = str.maketrans("", "", string.punctuation)
 
 
 def normalised(text: str) -> list[str]:
-    """The tokens of a text of any language, as MLQA's script has them: lower case, without a, an, the.
+    """The tokens of a text of any language as in MLQA's script: lower case, without a, an, the.
 
     Punctuation is left out: what Unicode has in its P categories, and the signs of ASCII. Each character of a
     script without spaces is a token of its own, as in MLQA for Chinese. Beyond that script, letters with
@@ -78,7 +78,7 @@ def ascii_words(text: str) -> list[str]:
 
 
 class Tokens:
-    """The tokens of a text, which are those of its words one after the other, but in a text that holds `across`."""
+    """The tokens of a text: those of its words in sequence, except for texts with `across`."""
 
     def __init__(self, read: Callable[[str], list[str]], across: str | None = None) -> None:
         self._read, self._across = read, across
@@ -87,12 +87,12 @@ class Tokens:
         return self._read(text)
 
     def as_a_whole(self, text: str) -> bool:
-        """Whether the text's tokens are not those of its words."""
+        """Whether the text's tokens differ from those of its words."""
         return self._across is not None and self._across in text
 
 
 def tokens_of(key: str, name: str, articles: Sequence[str] = _ENGLISH) -> Tokens:
-    """The tokens called `name`; ConfigError, which names the config key, if there are none."""
+    """The tokens named `name`; ConfigError with the config key if unknown."""
     known: dict[str, Callable[[str], list[str]]] = {
         "squad": _squad(articles),
         "mlqa": _mlqa(articles),
@@ -115,14 +115,14 @@ def _mlqa(articles: Sequence[str]) -> Callable[[str], list[str]]:
 
 
 def _without(articles: Sequence[str]) -> Callable[[str], str]:
-    """A function that puts a space in the place of each of the words."""
+    """A function that replaces each of the words by a space."""
     if not articles:
         return str
     return partial(re.compile(rf"\b({'|'.join(map(re.escape, articles))})\b").sub, " ")
 
 
 def of_language(key: str, tokens: str | None, articles: object, language: str) -> tuple[str, tuple[str, ...]]:
-    """Tokens and articles; where None was given those of the language: SQuAD's for English, MLQA's for others."""
+    """Tokens and articles, by default the language's: SQuAD's for English, MLQA's for others."""
     name = named_language("language", language, (*CODES.values(), AUTO))
     articles = _OF_MLQA.get(name, "").split() if articles is None else articles
     return tokens or ("squad" if name == "english" else "mlqa"), check_articles(f"{key}.articles", articles)
@@ -151,7 +151,7 @@ def _trimmed(word: str) -> str:
 
 
 def _spaced(text: str) -> str:
-    """The text with white space around the characters of scripts that are written without."""
+    """The text with spaces around characters of scripts without spaces."""
     if text.isascii() or not _HAS_UNSPACED.search(text):
         return text
     return "".join(_apart(text))
@@ -180,15 +180,15 @@ class LaidOut:
 
     @property
     def sizes(self) -> np.ndarray:
-        """int64 [texts]: how many symbols each has."""
+        """Number of symbols of each text, int64 [texts]."""
         return np.diff(self.at)
 
     def ngrams(self, order: int) -> np.ndarray:
-        """int64 [texts, order]: how many 1- to n-grams each has."""
+        """Numbers of 1- to n-grams of each text, int64 [texts, order]."""
         return np.maximum(self.sizes[:, None] - np.arange(order), 0)
 
     def matches(self, others: LaidOut, order: int, first: np.ndarray | None = None) -> np.ndarray:
-        """int64 [texts, order]: how many 1- to n-grams of each stand in the other text of the same number.
+        """Numbers of 1- to n-grams of each text matched in the other text of the same index, int64 [texts, order].
 
         first: those from first[i] to before first[i + 1] are the others of text i; an n-gram counts as often
         as the one of them has it that has it most.
@@ -203,7 +203,7 @@ class LaidOut:
 
 
 def _counted(texts: LaidOut, others: LaidOut, order: int, first: np.ndarray) -> np.ndarray:
-    """`LaidOut.matches` by Python's own counters."""
+    """`LaidOut.matches` by Python's counters."""
     found = np.zeros((len(texts.at) - 1, order), dtype=np.int64)
     every, of_others = ([one.tolist() for one in np.split(part.symbols, part.at[1:-1])] for part in (texts, others))
     for i in range(len(found)):
@@ -220,7 +220,7 @@ def _ngrams(symbols: list[int], n: int) -> Counter[tuple[int, ...]]:
 
 
 class _Numbers(dict[Any, int]):
-    """Whatever is asked for, numbered from 0 in the order in which it was asked for first."""
+    """Numbers keys from 0 in order of first use."""
 
     def __missing__(self, key: Any) -> int:
         self[key] = number = len(self)
@@ -228,7 +228,7 @@ class _Numbers(dict[Any, int]):
 
 
 def by_tokens(tokens: Tokens, *groups: Sequence[str]) -> list[LaidOut]:
-    """The texts of each group as tokens, numbered alike in all groups; every distinct word is read once."""
+    """The texts of each group as token numbers, common to all groups; reads each distinct word once."""
     texts = tuple(chain.from_iterable(groups))
     words, flat, at = _words_of(texts)
     numbers = _Numbers()
@@ -257,7 +257,7 @@ def by_tokens(tokens: Tokens, *groups: Sequence[str]) -> list[LaidOut]:
 
 @lru_cache(maxsize=1)  # several measures read the same texts one after the other
 def _words_of(texts: tuple[str, ...]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """The distinct words, their numbers in text after text, and where each text begins."""
+    """The distinct words, their numbers over consecutive texts, and each text's start."""
     words = _Numbers()
     distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     read = [[words[word] for word in text.split()] for text in distinct]
@@ -266,9 +266,7 @@ def _words_of(texts: tuple[str, ...]) -> tuple[list[str], np.ndarray, np.ndarray
 
 
 def places(texts: LaidOut, others: LaidOut) -> np.ndarray:
-    """int64 [pairs]: where the other text of a pair stands in the first one for the first time, whole and in
-    one piece; -1 where it does not.
-    """
+    """First position of each pair's other text, as a whole, in the first one, int64 [pairs]; -1 without any."""
     found = np.full(len(texts.sizes), -1, dtype=np.int64)
     own, other = texts.symbols.tolist(), others.symbols.tolist()
     at, other_at = texts.at.tolist(), others.at.tolist()
@@ -283,11 +281,11 @@ def places(texts: LaidOut, others: LaidOut) -> np.ndarray:
 
 
 def code_points(text: str) -> np.ndarray:
-    """uint32 [len(text)], not to be written to; lone surrogates are code points like others."""
+    """Read-only code points, uint32 [len(text)]; lone surrogates are code points like others."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
 def offsets(lengths: Iterable[int]) -> np.ndarray:
-    """int64 [lengths + 1]: where items of these lengths begin when laid one after the other, and where all end."""
+    """Starts of consecutive items of these lengths, and the end of all, int64 [lengths + 1]."""
     sizes = lengths if isinstance(lengths, np.ndarray) else np.fromiter(lengths, dtype=np.int64)
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])
