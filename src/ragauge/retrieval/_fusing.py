@@ -25,7 +25,7 @@ def fuse_topics(
     first, last, items, scores, starts, order, weights, fusion, normalise, constant,
     out_item, out_score, out_n,
 ):  # fmt: skip
-    """Fuses the topics first to last - 1 into rows of out_item and out_score, and how many to out_n.
+    """Fuses topics first to last - 1 into rows of out_item and out_score, and writes their numbers to out_n.
 
     items, scores, starts: the documents of every list, their scores, and where each topic begins (a place more than
     there are topics). order: the place of every document among ties. Rows are as long as what is kept at most.
@@ -86,7 +86,7 @@ def fuse_topics(
 
 @njit(nogil=True, cache=True)
 def _scale(score, begin, end, normalise):
-    """The lowest score of a list, and what its distance to it is multiplied by; 0 where all are equal."""
+    """The lowest score of a list, and the scale of differences from it; 0 if all are equal."""
     low, high, total = np.inf, -np.inf, 0.0
     for i in range(begin, end):
         low, high, total = min(low, score[i]), max(high, score[i]), total + score[i]
@@ -102,7 +102,7 @@ def _scale(score, begin, end, normalise):
 
 @njit(nogil=True, cache=True)
 def _best(doc, value, order, out_item, out_score, top_k, bins, here, there, key):
-    """Writes the top_k documents of highest value, ties in their order; returns how many there are.
+    """Writes the top_k documents of highest value, ties in their order; returns their number.
 
     Two passes of a radix sort over the value as 22 bits, then insertion among those of the same bits.
     """

@@ -1,4 +1,4 @@
-"""Config group `compressor`: passages to what of them matters for the question; here the one that keeps all."""
+"""Config group `compressor`: passages to their relevant parts; here the one that keeps all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run to contexts: the chunks of a topic joined in rank order, and where each token budget cuts them."""
+"""A run to contexts: a topic's chunks joined in rank order, cut at each token budget."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def contexts_at(layouts: pd.DataFrame, prefixes: pd.DataFrame, n: int) -> pd.Dat
 
 
 def used_passages(layouts: pd.DataFrame, prefixes: pd.DataFrame, passages: pd.DataFrame, n: int) -> pd.DataFrame:
-    """Frame `used_passages`: what stands in the context of every topic at the budget n, in its order.
+    """Frame `used_passages`: the passages in every topic's context at the budget n, in order.
 
     `passages` are those that were laid out: [qid, docno, rank, text], each docno once a topic.
     """
@@ -104,7 +104,7 @@ def used_passages(layouts: pd.DataFrame, prefixes: pd.DataFrame, passages: pd.Da
 
 
 def longest_passages(layouts: pd.DataFrame, prefixes: pd.DataFrame, passages: pd.DataFrame, n: int) -> pd.DataFrame:
-    """Frame `used_passages` of the largest budget that was laid out, with `longest`, its `chars` there.
+    """Frame `used_passages` of the largest budget, with its `chars` there as `longest`.
 
     `chars` are those of the budget n, 0 of a passage that does not stand in its context. Whatever the order,
     a context holds beginnings of the passages of the longest one.
@@ -118,7 +118,7 @@ def longest_passages(layouts: pd.DataFrame, prefixes: pd.DataFrame, passages: pd
 
 
 def numbered_contexts(contexts: pd.DataFrame, used: pd.DataFrame) -> pd.DataFrame:
-    """Frame `contexts` whose texts show every passage with its number, from [1] in the order of the context.
+    """Frame `contexts` with passages numbered from [1] in the order of the context.
 
     used: frame `used_passages` of the same budget. A passage is shown as far as it stands in the context; the
     numbers and the empty lines between passages are not counted in the budget.
@@ -134,7 +134,7 @@ def numbered_contexts(contexts: pd.DataFrame, used: pd.DataFrame) -> pd.DataFram
 
 @dataclass(frozen=True)
 class _Hits:
-    """The hits of all topics, topic by topic in rank order; arrays have a row per hit unless said otherwise.
+    """The hits of all topics, by topic in rank order; arrays have a row per hit unless noted.
 
     `first` [topics + 1] are the rows where the topics begin. `start` is the character of C where the chunk
     begins. `total` [topics] is the length of C.
@@ -148,7 +148,7 @@ class _Hits:
     total: np.ndarray
 
     def chunks_before(self, ends: np.ndarray) -> np.ndarray:
-        """int64 like `ends` [topics, n]: how many chunks of the topic begin before the end."""
+        """Number of the topic's chunks that begin before each of `ends` [topics, n], int64."""
         # A number per hit that rises over all topics, so that one search serves them all.
         base = np.concatenate([[0], np.cumsum(self.total + 1)])
         topic = np.repeat(np.arange(len(self.total)), np.diff(self.first))
@@ -194,7 +194,7 @@ def _hits(run: pd.DataFrame, chunks: pd.DataFrame | None, qids: Sequence[str], i
 
 
 def _prefix_ends(hits: _Hits, tokenizer: Tokenizer, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where C_N ends in C, and how many tokens it has: two int64 [topics, len(grid)]."""
+    """End of C_N in C, and its number of tokens: two int64 [topics, len(grid)]."""
     stitching = offered(tokenizer, TokenizerOffers).stitching
     rows = np.flatnonzero(_opens_unit(hits, stitching))
     after = np.append(rows[1:], len(hits.text))
@@ -240,7 +240,7 @@ def _tokens_by_topic(sizes: np.ndarray, unit_at: np.ndarray) -> np.ndarray:
 
 
 def _opens_unit(hits: _Hits, stitching: str) -> np.ndarray:
-    """bool per hit: whether a unit of tokenisation begins with it (`ragauge.texts.tokenizers.Stitching`)."""
+    """Whether a unit of tokenisation begins with each hit, bool (`ragauge.texts.tokenizers.Stitching`)."""
     if stitching == "free":
         return np.ones(len(hits.text), dtype=bool)
     opens = np.zeros(len(hits.text) + 1, dtype=bool)
@@ -255,7 +255,7 @@ def _opens_unit(hits: _Hits, stitching: str) -> np.ndarray:
 
 
 def _one_layout(hits: _Hits, ends: np.ndarray) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The layout that all budgets share, and per budget where it is cut; topic by topic."""
+    """The common layout of all budgets, and its cut per budget; by topic."""
     # With the chunk that begins right at the end, since the end may lie behind the joining space.
     longest = ends[:, -1:] + (ends[:, -1:] > 0)
     stop = hits.first[:-1] + hits.chunks_before(longest)[:, 0]
@@ -274,7 +274,7 @@ def _one_layout(hits: _Hits, ends: np.ndarray) -> tuple[pd.DataFrame, pd.DataFra
 def _layout_per_budget(
     hits: _Hits, grid: np.ndarray, ends: np.ndarray, in_order: ContextOrder
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A layout per budget, its pieces in the order given; topic by topic."""
+    """A layout per budget, its pieces in the given order; by topic."""
     counts = hits.chunks_before(ends)
     texts, docnos, starts = [], [], []
     for topic, first in enumerate(hits.first[:-1].tolist()):

@@ -36,13 +36,13 @@ _PROBES = ("", "A river.", "Rain falls on the Alps, \u00e0 Gen\u00e8ve, \u65e5\u
 
 
 def installed() -> bool:
-    """Whether the packages are there that export and run a model; none of them is imported."""
+    """Whether the packages that export and run a model are installed; imports none."""
     return extras.installed(*PACKAGES)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """The kind of a model that is exported.
+    """The kind of an exported model.
 
     group: its config group. what, output: its result, in words, and the output of its network.
     probe: a model's results for texts of every length, together and one by one.
@@ -57,7 +57,7 @@ class Kind:
 
 
 def run_by_onnx(model: Any, name: str, digest: str, store: Store | None, kind: Kind | None = None) -> None:
-    """Exchanges the transformer of a sentence-transformers model, in place, for one that ONNX Runtime runs.
+    """Replaces a sentence-transformers model's transformer, in place, by one run by ONNX Runtime.
 
     `digest` is that of the model's files; without a `kind` it is an embedder. The exported file is kept in the store;
     without a store it is made again each time. ConfigError where the model cannot be exported, or gives others than by
@@ -92,7 +92,7 @@ def run_by_onnx(model: Any, name: str, digest: str, store: Store | None, kind: K
 
 @dataclass
 class OnnxTransformer:
-    """Stands where a model's transformer is, inside a sentence-transformers `Transformer` module.
+    """Replaces a model's transformer inside a sentence-transformers `Transformer` module.
 
     Batches of `batch_size` texts are computed side by side, each by one of `threads` threads alone, so that
     no vector depends on how many threads there are.
@@ -130,7 +130,7 @@ class OnnxTransformer:
 
 
 def exchange_transformer(model: Any, file: Path, stand_in: Callable[[Any, Any], Any] = OnnxTransformer) -> None:
-    """Puts an exported transformer in the place of the model's own."""
+    """Replaces the model's own transformer by an exported one."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -169,7 +169,7 @@ def export_transformer(transformer: Any, file: Path, output: str = _HIDDEN) -> N
     names = [name for name, value in example.items() if name in known and torch.is_tensor(value)]
 
     class OneOutput(torch.nn.Module):
-        """Tensors by position in, one tensor out: what the exporter traces."""
+        """A module with positional tensors in and one tensor out, for the exporter to trace."""
 
         def __init__(self) -> None:
             super().__init__()

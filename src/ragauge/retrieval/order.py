@@ -1,4 +1,4 @@
-"""Config group `order`: in which order the passages of a context stand, and whether it is cut before."""
+"""Config group `order`: the order of passages in a context, and whether it is cut before ordering."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragauge.contract.checks import require_choice
 
 
 def long_context_order(n: int) -> np.ndarray:
-    """The ranks 0..n-1 in the order in which a reader meets them, best at both ends.
+    """The ranks 0..n-1 in reading order, best at both ends.
 
     Returns int64 [n], a permutation: element i is the rank of the chunk that stands i-th. The worst chunk
     stands in the middle; the best one first for an odd n and last for an even n, as in LangChain's

@@ -1,4 +1,4 @@
-"""Frame `passages`: the texts that go into a context, where they are no longer those of chunks;
+"""Frame `passages`: the texts of contexts that are no longer those of chunks;
 and texts that a recorded or served system brought.
 """
 
@@ -31,7 +31,7 @@ def passages_of(run: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_rank_order(passages: pd.DataFrame) -> pd.DataFrame:
-    """The passages topic by topic, as topics come first, and by rank, with a new index."""
+    """The passages by topic, in order of first occurrence, and by rank, with a new index."""
     topic = pd.factorize(passages["qid"])[0]
     return passages.iloc[np.lexsort((passages["rank"].to_numpy(), topic))].reset_index(drop=True)
 
@@ -44,7 +44,7 @@ def with_texts(passages: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
 
 
 def standing(passages: pd.DataFrame) -> pd.DataFrame:
-    """The rows of frame `used_passages` with some text in the context, and `seen`, that text.
+    """The rows of frame `used_passages` with text in the context, and that text as `seen`.
 
     `place` is the passage's place among the topic's passages by rank, from 1; the index is new.
     """
@@ -61,17 +61,17 @@ MARK = "text-"  # begins the docno of a text that nobody has named
 
 
 def name_of(text: str) -> str:
-    """The docno of a text without one: equal texts have equal names, in all systems."""
+    """The docno for a text without one; equal texts have equal names in all systems."""
     return MARK + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def document_of(docno: str) -> str:
-    """The docno of the document that a chunk, or a passage `<document>%p…`, is of; a document's own is its own."""
+    """The document's docno of a chunk or passage `<document>%p…`; a document's docno unchanged."""
     return _PASSAGE.sub("", docno)
 
 
 def with_brought(chunks: pd.DataFrame, texts: pd.DataFrame, who: str) -> pd.DataFrame:
-    """The chunks, and behind them the texts [docno, text] as chunks of documents of their own.
+    """The chunks, followed by the texts [docno, text] as chunks of their own documents.
 
     A docno `<document>%p…` says which document a text is of.
 

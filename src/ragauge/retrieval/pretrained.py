@@ -1,4 +1,4 @@
-"""Folders of pretrained models: from the hub, their digest, and what runs them here."""
+"""Folders of pretrained models: download, digest, and backend."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MODULE = re.compile(r"(?:sentence_transformers(?:\.[a-z_]+)+|pylate\.models\.De
 
 
 def settle_backend(backend: str, device: str, group: str = "embedder") -> str:
-    """The backend that runs the model, "torch" or "onnx"; ConfigError, naming the group, where it cannot run here."""
+    """The backend of the model, "torch" or "onnx"; ConfigError, naming the group, if it cannot run here."""
     require_choice(f"{group}.backend", backend, BACKENDS)
     on_cpu = device == "cpu"
     if backend == "auto":
@@ -48,13 +48,13 @@ def settle_backend(backend: str, device: str, group: str = "embedder") -> str:
 
 
 def require_models(key: str, instead: str = "") -> None:
-    """ConfigError, naming the key, where the packages are not there that run embedders and rerankers."""
+    """ConfigError, naming the key, if the packages of embedders and rerankers are missing."""
     require_extra(key, *MODEL_PACKAGES, instead=instead)
 
 
 @lru_cache(maxsize=8)
 def hub_folder(key: str, model: str, organisation: str, patterns: tuple[str, ...], remedy: str) -> Path:
-    """The folder of a model of the hub, downloaded if it is not at hand; ConfigError if it fails.
+    """The folder of a hub model, downloaded if necessary; ConfigError if that fails.
 
     organisation: the owner of a model whose name has none. patterns: the files that are wanted. remedy: how the message
     ends.
@@ -75,7 +75,7 @@ def hub_folder(key: str, model: str, organisation: str, patterns: tuple[str, ...
 
 @lru_cache(maxsize=8)
 def model_digest(folder: Path) -> str:
-    """SHA-256 (hex) over the names and contents of the files that make the model, read once per process."""
+    """SHA-256 (hex) over names and contents of the model's files, read once per process."""
     modules = folder / "modules.json"
     folders = [folder]
     if modules.is_file():
@@ -92,7 +92,7 @@ def model_digest(folder: Path) -> str:
 
 
 def safe_parts(key: str, model: str, path: Path, also: frozenset[str] = frozenset()) -> list[Path]:
-    """The folder of a model and those of its modules, which sentence-transformers loads without running code.
+    """The folders of a model and its modules, if sentence-transformers loads them without executing code.
 
     also: the names of modules that a model of this kind may have beside those of an embedding model.
     ConfigError, which names the key, for a module or an activation that is neither sentence-transformers' nor
@@ -135,7 +135,7 @@ def safe_parts(key: str, model: str, path: Path, also: frozenset[str] = frozense
 
 
 def read_json(key: str, model: str, file: Path) -> Any:
-    """The content of a JSON file of a model's folder; ConfigError, naming the key, where it cannot be read."""
+    """The content of a JSON file in a model's folder; ConfigError, naming the key, if unreadable."""
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -144,7 +144,7 @@ def read_json(key: str, model: str, file: Path) -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars and notes about loading weights: a local folder is loaded in a second."""
+    """Hides progress bars and notes about loading weights, which takes a second from a local folder."""
     from transformers.utils import logging as chatter
 
     verbosity, bars = chatter.get_verbosity(), chatter.is_progress_bar_enabled()

@@ -33,7 +33,7 @@ _LIST_MARK = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,2}[.):]\s|[Qq]uery\s*(?:\d+\
 
 
 def question_parts(question: str) -> list[str]:
-    """The parts of a question, each a query of its own, without repeats and without the question itself.
+    """The distinct parts of a question as queries, without the question itself.
 
     In this order: the halves of a comparison (the question with one of two alternatives left out), its clauses (of at
     least two content words), the names in it, and its content words alone. Names are quoted, or runs of capitalised
@@ -45,7 +45,7 @@ def question_parts(question: str) -> list[str]:
 
 
 def sub_questions(question: str) -> list[str]:
-    """The halves of a comparison and the clauses of `question_parts`: what can be asked by itself."""
+    """The standalone parts of a question: halves of a comparison, and clauses of `question_parts`."""
     return distinct(_sub_questions(question), but=question)
 
 
@@ -58,7 +58,7 @@ def _sub_questions(question: str) -> list[str]:
 
 
 def distinct(queries: Iterable[str], but: str = "") -> list[str]:
-    """The queries that hold words, trimmed, each once whatever its case, and none equal to `but`."""
+    """The trimmed queries with words, distinct ignoring case, without `but`."""
     seen = {but.strip(_EDGES).casefold()}
     kept = []
     for query in (query.strip(_EDGES) for query in queries):
@@ -69,18 +69,18 @@ def distinct(queries: Iterable[str], but: str = "") -> list[str]:
 
 
 def parse_queries(reply: str) -> list[str]:
-    """The queries of an LLM's reply: one a line, list marks removed; a line that ends in a colon is none."""
+    """The queries of an LLM's reply, one per line without list marks; skips lines that end in a colon."""
     lines = [line for line in reply.splitlines() if not line.rstrip().endswith(":")]
     return distinct(_LIST_MARK.sub("", line) for line in lines)
 
 
 def content_words(text: str) -> list[str]:
-    """The words of a text that are no English function words, in order."""
+    """The words of a text in order, without English function words."""
     return [word for word in _WORD.findall(text) if word.casefold() not in FUNCTION_WORDS]
 
 
 def _names(question: str) -> list[tuple[int, int]]:
-    """First and past-the-last character of the names: quotations, and runs of capitals outside them."""
+    """Spans of names: quotations, and runs of capitalised words outside them."""
     quotations = [quotation.span() for quotation in _QUOTED.finditer(question)]
     runs = [
         (start, end)
@@ -91,7 +91,7 @@ def _names(question: str) -> list[tuple[int, int]]:
 
 
 def _capitalised_runs(question: str) -> list[tuple[int, int]]:
-    """Runs of capitalised words, small links between them (of, van) and numbers after them included.
+    """Runs of capitalised words, with small links between them (of, van) and numbers after them.
 
     Function words neither begin nor end a run, so that the question word that opens a sentence is none.
     """
@@ -121,7 +121,7 @@ def written_by_llm(
     what: str,
     noun: str = "queries",
 ) -> list[list[str]]:
-    """The texts in the reply to each prompt, one request a topic; none where it failed or held none.
+    """The texts in the reply to each prompt, one request per topic; [] for a failed or empty reply.
 
     parse: the texts of a reply. what: the name under which the ledger counts the requests. A warning, which
     names `who`, says how many topics got no text; MissingError where none got any.
@@ -139,7 +139,7 @@ def written_by_llm(
 
 
 def with_question(question: str, texts: list[str], at_most: int, question_first: bool) -> list[str]:
-    """The searches: at most so many of the texts, behind the question if it is to be first.
+    """The searches: at most `at_most` texts, after the question if `question_first`.
 
     Where there are no texts it is the question.
     """
@@ -162,7 +162,7 @@ class NoRewriter:
     def rewrite(
         self, topics: pd.DataFrame, run: pd.DataFrame | None, chunks: pd.DataFrame | None, tools: Tools
     ) -> pd.DataFrame:
-        """The questions, each one search."""
+        """The questions, one search each."""
         return queries_frame(
             {"qid": qid, "query": query, "search": 0, "origin": "question"}
             for qid, query in zip(topics["qid"], topics["query"], strict=True)

@@ -1,4 +1,4 @@
-"""Ranks and ties, for retrievers, rerankers and other makers of a frame `run`."""
+"""Ranks and ties for makers of a frame `run`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ragauge.contract.errors import DataError
 
 
 def ranks_within(topic: np.ndarray) -> np.ndarray:
-    """int64: each element's place, from 0, in its block of equal neighbours."""
+    """Index of each element, from 0, in its block of equal neighbours, int64."""
     place = np.arange(len(topic))
     starts = np.append(True, topic[1:] != topic[:-1])[: len(topic)]
     return place - np.maximum.accumulate(np.where(starts, place, 0))
 
 
 def rank_scores(rank: np.ndarray) -> np.ndarray:
-    """1 / (rank + 1): the score of a run whose order no score explains; it sorts as the ranks do."""
+    """Scores 1 / (rank + 1) for a run without scores, in the order of ranks."""
     return 1.0 / (rank + 1)
 
 
 def ranked(run: pd.DataFrame, top_k: int | None = None) -> pd.DataFrame:
-    """The run in rank order with its ranks from 0: by falling score, ties by docno; topics stay in order.
+    """The run with ranks from 0 by falling score, ties by docno; topics stay in order.
 
     run: [qid, docno, score, …]; a column rank is replaced. top_k keeps the best of every topic.
     """
@@ -35,7 +35,7 @@ def ranked(run: pd.DataFrame, top_k: int | None = None) -> pd.DataFrame:
 
 
 def check_reranked(run: pd.DataFrame, reranked: pd.DataFrame, who: str) -> pd.DataFrame:
-    """The reranked run, if it keeps to the pairs of qid and docno of the run; it may hold fewer of them.
+    """The reranked run, if its pairs of qid and docno are all in the run.
 
     DataError, which names `who`, for another pair, a pair that occurs twice, a score that is no finite number, and
     ranks that are not 0, 1, 2, … in the order of the scores.

@@ -1,4 +1,4 @@
-"""How many tokens of a text a model reads, and how many it leaves unread."""
+"""Counts the tokens of a text that a model reads and leaves unread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOOK_BACK = 32  # tokens that a window may end earlier, so that no word is cut
 
 @dataclass(frozen=True)
 class Reading:
-    """longer: how many of the `texts` a model does not read whole; unread: the share of tokens behind its limit."""
+    """longer: number of `texts` that a model truncates; unread: the share of tokens beyond its limit."""
 
     longer: int
     texts: int
@@ -30,13 +30,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class Reader:
-    """The tokenizer in a model's folder, and how many tokens of a text the model reads, its marks included."""
+    """A model's tokenizer, and its limit of tokens per text, special tokens included."""
 
     folder: Path
     limit: int
 
     def lengths(self, texts: Sequence[str]) -> np.ndarray:
-        """int64 [texts]: the tokens of each text, with the model's marks."""
+        """Number of tokens of each text, special tokens included, int64 [texts]."""
         found = np.zeros(len(texts), dtype=np.int64)
         tokenizer = _tokenizer(self.folder)
         for start in range(0, len(texts), _BLOCK):
@@ -48,7 +48,7 @@ class Reader:
         return found
 
     def reading(self, texts: Sequence[str], beside: int = 0) -> Reading:
-        """The `Reading` of the texts; `beside` tokens, such as those of a question, are read with each."""
+        """The `Reading` of the texts, each read with `beside` further tokens, such as a question's."""
         lengths = self.lengths(texts) + beside
         behind = np.maximum(lengths - self.limit, 0)
         total = int(lengths.sum())
@@ -77,7 +77,7 @@ class Reader:
 
 
 def reader_of(folder: Path, limit: int | None = None) -> Reader | None:
-    """The reader of the model in a folder; None where it has no limit. `limit`: tokens, beside the model's own."""
+    """The reader of the model in a folder; None without a limit. `limit`: tokens, besides the model's own."""
     known = [one for one in (limit, _limit(folder)) if one is not None]
     return Reader(folder / _first_module(folder), min(known)) if known else None
 
@@ -99,7 +99,7 @@ def _cut(text: str, offsets: Sequence[tuple[int, int]], room: int) -> Iterator[t
 
 
 def _readable(text: str) -> str:
-    """A lone surrogate has no UTF-8, which the tokenizer needs."""
+    """The text without lone surrogates, which the tokenizer's UTF-8 cannot hold."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -121,7 +121,7 @@ def _first_module(folder: Path) -> str:
 
 
 def _limit(folder: Path) -> int | None:
-    """Tokens that sentence-transformers hands to the model: its own setting, else what tokenizer and network take."""
+    """The token limit of sentence-transformers: its own setting, else that of tokenizer and network."""
     part = folder / _first_module(folder)
     own = [_json(file) for file in sorted(part.glob("sentence_*_config.json"))]
     whole = _json(folder / "config_sentence_transformers.json")
@@ -145,13 +145,13 @@ class _OfTransformers:
     tokenizer: Any
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text."""
+        """Number of tokens of each text."""
         return [len(ids) for ids in self.tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]]
 
 
 @lru_cache(maxsize=4)
 def _tokenizer(folder: Path) -> Any:
-    """The tokenizer in the folder, without its limit; ConfigError where there is none."""
+    """The tokenizer in the folder, without its limit; ConfigError if there is none."""
     file = folder / "tokenizer.json"
     try:
         if file.is_file():

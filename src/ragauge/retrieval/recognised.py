@@ -1,4 +1,4 @@
-"""Texts that a system brought, recognised as documents and chunks of the corpus by what they say."""
+"""Recognises a system's own texts as documents and chunks of the corpus by content."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ragauge.texts.folding import fold_space
 def recognised(
     run: pd.DataFrame, texts: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame | Batches
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The run and the texts [docno, text] with the docnos of the corpus, where a text stands there word for word.
+    """The run and the texts [docno, text], with the corpus's docnos for verbatim texts.
 
     White space is folded on both sides. A text that is a chunk gets the docno of the chunk. A text that is a whole
     document, with or without its title in front, gets a docno `<document>%p…`. So does a chunk that a topic has twice.
@@ -57,7 +57,7 @@ def recognised(
 
 
 def of_no_document(run: pd.DataFrame, chunks: pd.DataFrame, texts: pd.DataFrame) -> list[str]:
-    """The topics whose documents are not known, in the order of the run.
+    """The topics with unknown documents, in the order of the run.
 
     run, texts: as `recognised` gives them. Such a topic has a text that is not blank, has no name and is no document.
     Where no docno of the whole run is one of the corpus, the system calls documents otherwise, and it is all topics.
@@ -85,7 +85,7 @@ def _documents(docs: pd.DataFrame | Batches, wanted: set[str]) -> Mapping[str, s
 
 
 def spellings(title: str, text: str) -> list[str]:
-    """A document's text, white space folded: as it is, with its title in front, and without one that stands there."""
+    """Variants of a text with folded white space: plain, with its title in front, without a leading title."""
     heading, words = fold_space(title), fold_space(text)
     return list(dict.fromkeys((words, f"{heading} {words}".strip(), words.removeprefix(f"{heading} "))))
 

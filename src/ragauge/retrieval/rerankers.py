@@ -1,4 +1,4 @@
-"""Config group `reranker`, a run to another order of its chunks: the hits that one looks at, and `reranker=none`."""
+"""Config group `reranker`, a run to another order of its chunks: the candidate hits, and `reranker=none`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragauge.contract.protocols import Tools
 
 
 def check_depth(depth: object, top_k: object) -> None:
-    """ConfigError unless depth and top_k are counts and no more come out than go in."""
+    """ConfigError unless depth and top_k are counts with top_k <= depth."""
     require_count("reranker.depth", depth, note="hits of a topic that are reranked")
     require_count("reranker.top_k", top_k, null="depth")
     if isinstance(top_k, int) and isinstance(depth, int) and top_k > depth:

@@ -1,4 +1,4 @@
-"""Searching with the queries of a rewriter: any retriever, one ranked list per search, one run per topic."""
+"""Searches with a rewriter's queries: any retriever, one ranked list per search, one run per topic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SPACES = ("any", "dense", "lexical")
 
 
 def queries_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Frame `queries` of rows with qid, search, query and origin, in which weight, space and role may lack.
+    """Frame `queries` of rows with qid, search, query, origin and optional weight, space and role.
 
     They are 1, "any" and "query" then; `query_id` numbers the rows of a topic.
     """
@@ -34,7 +34,7 @@ def queries_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def check_queries(queries: pd.DataFrame, topics: pd.DataFrame, who: str) -> pd.DataFrame:
-    """The queries, if every topic has some and they can be searched for; else DataError, which names `who`.
+    """The queries, if every topic has searchable ones; else DataError, which names `who`.
 
     A query has a text, unless it is the question itself, a weight above 0, and a space and a role as the
     frame's schema names them.
@@ -57,12 +57,12 @@ def check_queries(queries: pd.DataFrame, topics: pd.DataFrame, who: str) -> pd.D
 
 
 def space_of(retriever: Retriever) -> str:
-    """How a retriever searches for several rows: dense, lexical, several (in its own way), or text."""
+    """A retriever's way of searching for several rows: dense, lexical, several (its own), or text."""
     return "several" if isinstance(retriever, SearchesSeveral) else offered(retriever, RetrieverOffers).space
 
 
 def searched_by(retriever: Retriever, queries: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the queries that a retriever searches for: those for any, and those for its space."""
+    """The queries for a retriever: those for any space and for its own."""
     space = space_of(retriever)
     return queries if space == "several" else queries[queries["space"].isin(["any", space])]
 
@@ -76,7 +76,7 @@ def search(
     folder: Path,
     tools: Tools,
 ) -> pd.DataFrame:
-    """Frame `run`: what the retriever finds for the searches of every topic, as one list.
+    """Frame `run`: the fused hits of the retriever for every topic's searches.
 
     A retriever's `space` decides how several rows are searched. "dense" ones get the weighted sum of the rows' vectors
     (`query_vec`), "lexical" ones the rows with their weights (`query_parts`), others the texts one after the other.
@@ -107,7 +107,7 @@ def search(
 
 
 def _searches(own: pd.DataFrame, space: str, tools: Tools) -> pd.DataFrame:
-    """A row per search: topic, query (the texts, joined), and what the space wants of several rows."""
+    """A row per search: topic, query (the joined texts), and the input of the space for several rows."""
     by = own.groupby(["topic", "search"], sort=False)
     found = by["query"].agg(" ".join).reset_index().drop(columns="search")
     if space == "dense" and len(found) < len(own):
@@ -119,7 +119,7 @@ def _searches(own: pd.DataFrame, space: str, tools: Tools) -> pd.DataFrame:
 
 
 def _vectors(own: pd.DataFrame, group: np.ndarray, tools: Tools) -> np.ndarray:
-    """float32 [searches, dimensions]: of each search the weighted sum of its rows' vectors, of length 1.
+    """Weighted sum of each search's vectors, normalised to length 1, float32 [searches, dimensions].
 
     A search of one row has its vector as it is.
     """

@@ -1,4 +1,4 @@
-"""Config group `chunker`: documents to chunks, the units that are retrieved.
+"""Config group `chunker`: documents to chunks, the units of retrieval.
 
 Every chunk is a piece of one document, given by offsets, without white space at its ends. A document
 without text has no chunk, whatever the chunker.

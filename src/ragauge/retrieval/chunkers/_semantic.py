@@ -1,4 +1,4 @@
-"""Chunks that end where the subject changes, seen from the embeddings of neighbouring sentences."""
+"""Chunks that end where the subject changes, by embeddings of neighbouring sentences."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class SemanticChunker:
         return chunks_frame(docs, spans)
 
     def embedded(self, docs: Sequence[str], evidence: Sequence[str]) -> list[str]:
-        """The windows of sentences of the documents, which are embedded to be compared."""
+        """The documents' windows of sentences, to be embedded."""
         found = []
         for text in docs:
             spans = merge_sentences(sentence_spans(text), self.min_sentence_chars)
@@ -83,7 +83,7 @@ class SemanticChunker:
     def _breaks(
         self, texts: list[str], rows: np.ndarray, starts: np.ndarray, ends: np.ndarray, tools: Tools
     ) -> np.ndarray:
-        """bool [sentences - 1]: whether a chunk ends between sentence i and i + 1 of the same document."""
+        """Whether a chunk ends between sentences i and i + 1 of the same document, bool [sentences - 1]."""
         breaks = np.zeros(len(rows) - 1, dtype=bool)
         head = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]])
         count = np.diff(np.r_[head, len(rows)])
@@ -107,7 +107,7 @@ class SemanticChunker:
 
 
 def _warn_of_duration(windows: list[str], n_windows: int, texts: list[str], tools: Tools) -> None:
-    """Warns where embedding all windows takes long, judged by some of them; stored vectors take no time."""
+    """Warns if embedding all windows is slow, estimated from some of them; stored vectors take no time."""
     if len(windows) < _MANY_WINDOWS:
         return
     tools.embedder.embed(windows[:1])  # loads the model
@@ -143,7 +143,7 @@ def merge_sentences(spans: list[tuple[int, int]], min_chars: int) -> list[tuple[
 
 
 def blocks_of_groups(groups: np.ndarray, size: int) -> Iterator[slice]:
-    """Slices of `groups`, which is sorted: whole groups, about `size` rows each."""
+    """Slices of sorted `groups`: whole groups, about `size` rows each."""
     start = 0
     while start < len(groups):
         end = min(start + size, len(groups))
@@ -153,14 +153,14 @@ def blocks_of_groups(groups: np.ndarray, size: int) -> Iterator[slice]:
 
 
 def cosine_distances(vectors: np.ndarray) -> np.ndarray:
-    """float64 [n - 1]: 1 - cosine of each row and the next, in double precision."""
+    """1 - cosine of each row and the next, float64 [n - 1]."""
     inner = np.einsum("ij,ij->i", vectors[:-1], vectors[1:], dtype=np.float64)
     length = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     return 1 - inner / (length[:-1] * length[1:])
 
 
 def above_percentile(values: np.ndarray, groups: np.ndarray, percentile: float) -> np.ndarray:
-    """bool [n]: whether each value is above the percentile of its group; `groups` is sorted.
+    """Whether each value is above the percentile of its group, bool [n]; `groups` is sorted.
 
     Groups of one size are handed to numpy together, so that the cost is linear in the number of values.
     """

@@ -22,7 +22,7 @@ Span = tuple[int, int, int]  # row of the document; first and past-the-last char
 
 
 def trim(texts: Sequence[str], spans: Iterable[Span]) -> list[Span]:
-    """The spans without white space at their ends; those of nothing else are left out."""
+    """The spans without white space at their ends, and without blank ones."""
     trimmed = []
     for row, start, end in spans:
         piece = texts[row][start:end].rstrip()
@@ -34,7 +34,7 @@ def trim(texts: Sequence[str], spans: Iterable[Span]) -> list[Span]:
 
 
 def chunks_frame(docs: pd.DataFrame, spans: Iterable[Span]) -> pd.DataFrame:
-    """Frame `chunks` of the spans, which are in document order and, inside a document, in reading order."""
+    """Frame `chunks` of spans in document order and, within a document, in reading order."""
     parents, texts = docs["docno"].tolist(), docs["text"].tolist()
     trimmed = trim(texts, spans)
     if not trimmed:
@@ -98,7 +98,7 @@ def _split(text: str, tokens: np.ndarray, max_tokens: int) -> list[tuple[int, in
 
 
 def _cut(text: str, tokens: np.ndarray, begin: int, end: int, max_tokens: int) -> int:
-    """Where to end a piece that begins at `begin`: `max_tokens` tokens on or before, behind a word if any."""
+    """End of a piece from `begin`: at most `max_tokens` tokens on, after a word if any."""
     first = int(np.searchsorted(tokens[:, 0], begin))
     ends = tokens[first : first + max_tokens, 1]
     following = tokens[first + 1 : first + 1 + max_tokens, 0]
@@ -109,7 +109,7 @@ def _cut(text: str, tokens: np.ndarray, begin: int, end: int, max_tokens: int) -
 
 
 def chunked(chunker: Chunker, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-    """Frame `chunks`, in document order; what the chunker makes of all documents at once.
+    """Frame `chunks` of all documents, in document order.
 
     A chunker that embeds stays in this process: its texts are embedded by the engine, and their vectors kept.
     """
@@ -136,7 +136,7 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Chunking:
-    """Documents to their chunks, and what was counted meanwhile."""
+    """Documents to their chunks, with the counts made meanwhile."""
 
     chunker: Chunker
     tokenizer: Tokenizer | None

@@ -1,4 +1,4 @@
-"""An embedder whose vectors are kept in a store."""
+"""An embedder with vectors cached in a store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ragauge.store.vectors import VectorCache, vectors_name
 
 @dataclass(frozen=True)
 class CachedEmbedder:
-    """Any embedder; each distinct text is embedded once in the life of the store at `root`.
+    """Any embedder, embedding each distinct text once in the life of the store at `root`.
 
     The model is not even loaded where all vectors are there. The engine's workers embed; the cache is written
     by this process.
@@ -29,7 +29,7 @@ class CachedEmbedder:
     engine: Engine = field(default_factory=LocalEngine)
 
     def identity(self) -> dict[str, Any]:
-        """The model's own: where vectors are kept changes none of them."""
+        """The model's identity, since the store does not change vectors."""
         return identity(self.model)
 
     def embed(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> np.ndarray:
@@ -57,7 +57,7 @@ class CachedEmbedder:
 
 @dataclass(frozen=True)
 class _Embedding:
-    """Texts to their vectors, by a model that each process loads once."""
+    """Texts to vectors, by a model that each process loads once."""
 
     model: Embedder
     role: Role

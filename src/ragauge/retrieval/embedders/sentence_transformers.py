@@ -40,7 +40,7 @@ _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5")
 
 
 def encoder_folder(key: str, model: str, remedy: str, folder: str | None = None) -> Path:
-    """The folder that holds the model's files; a hub model is downloaded if it is not at hand.
+    """The folder of the model's files; downloads a hub model if necessary.
 
     key: the config key that errors name; remedy: how the one about a model that is not there ends. folder:
     where the files of a model of MLflow lie. ConfigError where there is none, and where loading it might execute
@@ -129,7 +129,7 @@ class SentenceTransformerEmbedder:
         return self.query_prefix == self.passage_prefix
 
     def identity(self) -> dict[str, Any]:
-        """Name and digest of the model, the same wherever its folder lies, and what runs it."""
+        """Name and digest of the model, independent of its folder's path, and its backend."""
         return {
             **named(self),
             "model": self.model if ":/" in self.model else Path(self.model).name,
@@ -142,7 +142,7 @@ class SentenceTransformerEmbedder:
         }
 
     def reader(self) -> Reader | None:
-        """Counts tokens against the model's limit; None for a model without one, and where windows read all."""
+        """Counts tokens against the model's limit; None without one, or if windows cover all text."""
         return reader_of(self._folder) if self.long == "cut" else None
 
     def embed(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> np.ndarray:
@@ -160,7 +160,7 @@ class SentenceTransformerEmbedder:
         return vectors[[row[text] for text in texts]]
 
     def _whole(self, texts: list[str], prefix: str, scratch: Path | None) -> np.ndarray:
-        """The vectors of whole texts, as far as `long` has them read."""
+        """The vectors of texts, truncated or in windows according to `long`."""
         reader = reader_of(self._folder) if self.long == "mean" else None
         if reader is None:
             return self._encode([prefix + text for text in texts], scratch)
@@ -207,13 +207,13 @@ class SentenceTransformerEmbedder:
 
 @lru_cache(maxsize=2)
 def _load(folder: Path, device: str) -> SentenceTransformer:
-    """The model run by torch, kept for the process: the jobs of a sweep share it."""
+    """The model run by torch, cached in the process for the jobs of a sweep."""
     return read_encoder("embedder.model", folder, device)
 
 
 @lru_cache(maxsize=2)
 def _load_onnx(folder: Path, root: Path | None) -> SentenceTransformer:
-    """The model run by ONNX Runtime, kept for the process, its exported file in the store at `root`."""
+    """The model run by ONNX Runtime, cached in the process, its exported file in the store at `root`."""
     model = read_encoder("embedder.model", folder, "cpu")
     import torch
 
@@ -225,7 +225,7 @@ def _load_onnx(folder: Path, root: Path | None) -> SentenceTransformer:
 
 
 def read_encoder(key: str, folder: Path, device: str) -> SentenceTransformer:
-    """The model of a folder that `encoder_folder` let pass; ConfigError, naming the key, if it is none."""
+    """The model in a folder checked by `encoder_folder`; ConfigError, naming the key, if it holds none."""
     with quiet():
         from sentence_transformers import SentenceTransformer
 

@@ -1,4 +1,4 @@
-"""Retrievers: chunks and topics to a run. Each is a small part that yields a PyTerrier transformer."""
+"""Retrievers: chunks and topics to a run, as PyTerrier transformers."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Retrievers that another one searches with, by the name of their config option."""
+"""Retrievers within another one, by the name of their config option."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def built(key: str, name: object, options: Mapping[str, Any], depth: int | None)
 
 
 def require_names(key: str, names: object, least: int) -> list[str]:
-    """The names as a list; ConfigError for fewer than `least`, one that stands twice, and what is no list."""
+    """The names as a list; ConfigError for fewer than `least`, duplicates, and anything but a list."""
     listed = isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
     allowed = f"lists of {least} or more retrievers, such as [bm25,sim]"
     require(key, names, listed and len(names) >= least, allowed)  # type: ignore[arg-type]
@@ -71,16 +71,16 @@ def require_names(key: str, names: object, least: int) -> list[str]:
 
 
 class Arms:
-    """Shared part of retrievers over others: models, indexes and files are those of all of them."""
+    """Shared part of retrievers over others, with the models, indexes and files of all of them."""
 
     @property
     def retrievers(self) -> Mapping[str, Retriever]:
-        """Those that are searched with, by name."""
+        """The inner retrievers by name."""
         raise NotImplementedError
 
     @property
     def takes_queries(self) -> bool:
-        """Whether all of them search for a rewriter's queries; a ranking that exists already does not."""
+        """Whether all of them search for a rewriter's queries, unlike an existing ranking."""
         return all(offered(arm, RetrieverOffers).takes_queries for arm in self.retrievers.values())
 
     @property
@@ -94,17 +94,17 @@ class Arms:
         return frozenset().union(*map(used_by_index, self.retrievers.values()))
 
     def index_identity(self) -> Mapping[str, Any]:
-        """That of every index."""
+        """The identities of all indexes."""
         arms = {n: {**a.index_identity(), **code_of(a)} for n, a in self.retrievers.items()}
         return {"index": "several", "version": 1, "of": arms}
 
     def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
-        """Writes every index into a folder of its own; a job links those of the arms there instead."""
+        """Writes every index into its own folder; a job links the arms' indexes there instead."""
         for name, arm in self.retrievers.items():
             (folder / name).mkdir()
             arm.build_index(chunks, folder / name, tools)
 
     def files(self) -> Mapping[str, Path]:
-        """The files that any of them reads."""
+        """The files of all of them."""
         reading = {n: arm for n, arm in self.retrievers.items() if isinstance(arm, ReadsFiles)}
         return {f"{n}:{role}": path for n, arm in reading.items() for role, path in arm.files().items()}

@@ -38,7 +38,7 @@ _POSTINGS_AT_ONCE = 8_000_000  # that a product of a search reads: a few hundred
 
 
 class Block(NamedTuple):
-    """The postings of some chunks that follow one another.
+    """The postings of some consecutive chunks.
 
     terms: in the order in which the texts first hold them. starts: int64 [terms + 1]. chunks (from 0, rising) and
     counts: [postings]. lengths: int32 [chunks].
@@ -133,7 +133,7 @@ def _inverted(texts: Iterable[Sequence[str]], work: Inverting, engine: Engine, p
 
 
 def _merge(folder: Path, sizes: Sequence[int], starts: np.ndarray, count: np.dtype[Any]) -> None:
-    """Writes all chunks and counts: those of a block behind those of the same terms in the blocks before it."""
+    """Writes all chunks and counts, by term and within a term by block."""
     shape = (int(starts[-1]),)
     chunks = np.lib.format.open_memmap(folder / "chunks.npy", "w+", np.int32, shape)
     counts = np.lib.format.open_memmap(folder / "counts.npy", "w+", count, shape)
@@ -149,7 +149,7 @@ def _merge(folder: Path, sizes: Sequence[int], starts: np.ndarray, count: np.dty
 
 
 class Searcher:
-    """BM25 over the index of a folder; DataError where it is not of so many chunks."""
+    """BM25 over the index of a folder; DataError if it is of another number of chunks."""
 
     def __init__(self, folder: Path, n_chunks: int, k1: float, b: float, formula: str) -> None:
         import pyarrow.parquet as pq
@@ -166,7 +166,7 @@ class Searcher:
         self._norm = k1 * (1 - b + b * lengths / mean)
 
     def numbered(self, queries: Sequence[Mapping[str, float]]) -> list[dict[int, float]]:
-        """The queries, {term: weight}, as {number of a term: weight}; terms that no chunk holds are left out."""
+        """The queries {term: weight} as {term number: weight}, without terms that no chunk holds."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -176,7 +176,7 @@ class Searcher:
         return [{number[term]: weight for term, weight in query.items() if term in number} for query in queries]
 
     def __call__(self, queries: Sequence[Mapping[int, float]], depth: int) -> Hits:
-        """The best `depth` hits of every query (by its place), in no particular order; fewer where there are no more.
+        """At most `depth` best hits of every query (by its index), unordered.
 
         A chunk's score is the sum over the query's terms of weight times `_weights` times count / (count + norm).
         Chunks that hold none of them, or terms of weight 0 alone, are no hits.
@@ -194,7 +194,7 @@ class Searcher:
         return Hits(*map(np.concatenate, zip(*found, strict=True)))
 
     def _cuts(self, queries: Sequence[Mapping[int, float]]) -> list[int]:
-        """Where to cut the queries, so that those between two cuts read few enough postings, or are one."""
+        """Cuts of the queries into blocks with a bounded number of postings, or a single query."""
         terms = np.fromiter(chain.from_iterable(queries), np.int64)
         before = np.concatenate([[0], np.cumsum(self._starts[terms + 1] - self._starts[terms])])
         ends = before[np.concatenate([[0], np.cumsum([len(query) for query in queries], dtype=np.int64)])]
@@ -205,7 +205,7 @@ class Searcher:
         return cuts
 
     def _scores(self, queries: Sequence[Mapping[int, float]]) -> Any:
-        """Sparse float64 [queries, chunks]: the scores, each summed in the order of the terms' numbers.
+        """Scores, each summed in the order of term numbers, sparse float64 [queries, chunks].
 
         So chunks of equal words have equal scores, to the last bit.
         """
@@ -226,7 +226,7 @@ class Searcher:
         return sparse.csr_array((weights, columns, rows), shape=(len(queries), len(terms))) @ held
 
     def _weights(self, holding: np.ndarray) -> np.ndarray:
-        """The weights of terms that so many chunks hold, at least 0; all three read rare terms as telling."""
+        """Weights, at least 0, of terms by their number of chunks; rare terms weigh more in all three formulas."""
         chunks = len(self._norm)
         if self._formula == "atire":
             return (self._k1 + 1) * np.log(chunks / holding)

@@ -31,7 +31,7 @@ _HITS_PER_SEARCH = 4_000_000  # bounds the memory of one search
 
 
 class Hits(NamedTuple):
-    """Hits of several topics, one element a hit: topic row int64, chunk row int64, score float64."""
+    """Hits of several topics, one element per hit: topic row int64, chunk row int64, score float64."""
 
     topic: np.ndarray
     chunk: np.ndarray
@@ -43,7 +43,7 @@ Search = Callable[[np.ndarray, int], Hits]
 
 
 def check_chunks(chunks: pd.DataFrame) -> pd.DataFrame:
-    """The chunks, if each has a text and a docno of its own; DataError names the first that has not."""
+    """The chunks, if each has a text and a unique docno; DataError names the first without."""
     for column in ("docno", "text"):
         null = chunks[column].isna().to_numpy()
         if null.any():
@@ -56,7 +56,7 @@ def check_chunks(chunks: pd.DataFrame) -> pd.DataFrame:
 
 
 def docno_order(chunks: pd.DataFrame) -> np.ndarray:
-    """int64 [chunks]: the place of each chunk's docno in the sorted docnos, which breaks ties."""
+    """Index of each chunk's docno in the sorted docnos, which breaks ties, int64 [chunks]."""
     # By their UTF-8 bytes, which is the order of their characters.
     docnos = pa.array(chunks["docno"], type=pa.large_string())
     order = np.empty(len(chunks), dtype=np.int64)
@@ -65,7 +65,7 @@ def docno_order(chunks: pd.DataFrame) -> np.ndarray:
 
 
 def rows_with_words(topics: pd.DataFrame) -> np.ndarray:
-    """int64: the rows of the topics that can be searched for."""
+    """Rows of the topics with searchable words, int64."""
     return np.flatnonzero([has_words(query) for query in topics["query"]])
 
 
@@ -100,7 +100,7 @@ def top_hits(search: Search, topics: np.ndarray, order: np.ndarray, top_k: int, 
 
 
 def sort_hits(hits: Hits, order: np.ndarray) -> tuple[Hits, np.ndarray]:
-    """The hits by topic, falling score and docno; and their ranks from 0 within the topic."""
+    """The hits sorted by topic, falling score and docno, with their ranks from 0 within the topic."""
     by = np.lexsort((order[hits.chunk], -hits.score, hits.topic))
     hits = Hits(*(values[by] for values in hits))
     return hits, ranks_within(hits.topic)
@@ -109,7 +109,7 @@ def sort_hits(hits: Hits, order: np.ndarray) -> tuple[Hits, np.ndarray]:
 def run_frame(
     topics: pd.DataFrame, chunks: pd.DataFrame, topic: np.ndarray, chunk: np.ndarray, **columns: Any
 ) -> pd.DataFrame:
-    """Frame `run` of hits that are in order: the topics' columns, docno, score, rank and the columns given.
+    """Frame `run` of ordered hits: the topics' columns, docno, score, rank and the given columns.
 
     Without a column `score` the order alone speaks, through `rank_scores`.
     """
@@ -125,7 +125,7 @@ def run_frame(
 
 
 def say_cut(who: str, sizes: Sequence[int], top_k: int) -> None:
-    """Says once, by a warning, that hits are left out: `sizes` are the numbers of hits that topics have."""
+    """Warns once that hits are left out; `sizes` are the topics' numbers of hits."""
     cut = sum(size > top_k for size in sizes)
     if cut:
         most = f"up to {max(sizes):,} contexts"
@@ -133,7 +133,7 @@ def say_cut(who: str, sizes: Sequence[int], top_k: int) -> None:
 
 
 def as_transformer(name: str, rank: Callable[[pd.DataFrame], pd.DataFrame]) -> Callable[..., pd.DataFrame]:
-    """A PyTerrier transformer of topics [qid, query] that ranks with the function given.
+    """A PyTerrier transformer of topics [qid, query] that ranks with `rank`.
 
     It composes with any other. Without PyTerrier, which the base does not bring, it is a plain function. The run is
     sorted by topic in the order given, then by rank; topics without hits have no row.
@@ -146,7 +146,7 @@ def as_transformer(name: str, rank: Callable[[pd.DataFrame], pd.DataFrame]) -> C
 
 @cache
 def _ranker() -> Any:
-    """The class of these transformers, made late, since PyTerrier takes its time to import."""
+    """The class of these transformers, made lazily, since importing PyTerrier is slow."""
     import pyterrier as pt
 
     class Ranker(pt.Transformer):
@@ -166,7 +166,7 @@ def _ranker() -> Any:
 
 
 def rows_by_docno(chunks: pd.DataFrame) -> dict[str, list[int]]:
-    """The rows of the chunks that a docno names: a chunk's own, or those of a document, in order."""
+    """The rows of chunks by docno: of the chunk itself, or of its document's chunks in order."""
     found: dict[str, list[int]] = {}
     for row, parent in enumerate(chunks["parent"]):
         found.setdefault(parent, []).append(row)
@@ -185,7 +185,7 @@ class NoRetrieval:
     search_columns: ClassVar[tuple[str, ...]] = ("docno",)
 
     def index_identity(self) -> Mapping[str, Any]:
-        """The same for all: there is no index."""
+        """A constant, since there is no index."""
         return {"index": "none", "version": 1}
 
     def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools) -> None:

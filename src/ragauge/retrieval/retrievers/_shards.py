@@ -1,4 +1,4 @@
-"""Approximate indexes of unit vectors, by FAISS, and indexes in shards, each searched by a worker that holds it.
+"""Approximate FAISS indexes of unit vectors, and sharded indexes, each shard searched by its worker.
 
 Vectors are of length 1: what is nearest is most similar.
 """
@@ -25,7 +25,7 @@ _PER_CELL = 39, 256  # vectors that a cell's centre is learned from: as few and 
 
 
 def hnsw(vectors: np.ndarray, m: int, ef_construction: int, threads: int = 1) -> Any:
-    """The graph index of float32 [n, dimensions]; by one thread it is the same each time."""
+    """The graph index of float32 [n, dimensions]; deterministic with one thread."""
     import faiss
 
     index = faiss.IndexHNSWFlat(vectors.shape[1], m)
@@ -36,7 +36,7 @@ def hnsw(vectors: np.ndarray, m: int, ef_construction: int, threads: int = 1) ->
 
 
 def ivf(vectors: np.ndarray, nlist: int | None) -> Any:
-    """The index of cells of float32 [n, dimensions]; fewer cells than asked for where vectors are few."""
+    """The cell index of float32 [n, dimensions], with fewer cells than `nlist` for few vectors."""
     import faiss
 
     few, many = _PER_CELL
@@ -75,7 +75,7 @@ def searcher(index: Any, wide: int) -> Search:
 
 
 def search(index: Any, wide: int, queries: np.ndarray, depth: int) -> tuple[np.ndarray, np.ndarray]:
-    """float32 [n, depth] squared distances, rising, and the rows of vectors, -1 where no more is found."""
+    """Rising squared distances, float32 [n, depth], and rows of vectors, -1 where nothing more is found."""
     if hasattr(index, "hnsw"):
         index.hnsw.efSearch = max(wide, depth)
     else:
@@ -91,7 +91,7 @@ def _add(index: Any, vectors: np.ndarray) -> None:
 
 @contextmanager
 def _threads(n: int) -> Iterator[None]:
-    """FAISS works with so many threads while the block lasts."""
+    """Sets FAISS's number of threads within the block."""
     import faiss
 
     before = faiss.omp_get_max_threads()
@@ -109,14 +109,14 @@ _QUERIES = 1024  # that are searched for at a time
 
 
 def bounds(n: int, shards: int) -> list[tuple[int, int]]:
-    """First and past-the-last row of every shard of n vectors, none of them empty."""
+    """First and past-the-last row of every non-empty shard of n vectors."""
     cuts = np.unique(np.linspace(0, n, shards + 1).astype(np.int64)).tolist()
     return list(pairwise(cuts))
 
 
 @dataclass(frozen=True)
 class ExactShard:
-    """Compares queries with the vectors of some rows of a file, read as they are needed."""
+    """Compares queries with the vectors of some rows of a file, read on demand."""
 
     file: Path
     first: int
@@ -174,7 +174,7 @@ class Build:
 
 
 def there(file: Path) -> None:
-    """DataError where a file of the store is not there: a worker may be on a machine that lacks it."""
+    """DataError if a file of the store is missing, as on a worker's machine without the store."""
     if not file.is_file():
         raise DataError(
             f"{file} is not on the machine that works on a shard of it: all machines of the engine need the store at "
@@ -197,7 +197,7 @@ class Sharded:
 
 
 def merged(found: Sequence[Found], depth: int) -> np.ndarray:
-    """int64 [n, depth]: the nearest of what the shards found, nearest first, -1 where there are no more."""
+    """The nearest over all shards' results, nearest first, int64 [n, depth], -1 for missing ones."""
     score, row = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
     score = np.where(row < 0, -np.inf, score)
     order = np.argsort(-score, axis=1, kind="stable")[:, :depth]

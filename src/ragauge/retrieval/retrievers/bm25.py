@@ -79,7 +79,7 @@ class BM25:
         object.__setattr__(self, "language", named_language("retriever.language", self.language, LANGUAGES))
 
     def index_identity(self) -> Mapping[str, Any]:
-        """The settings that decide the chunks' terms; an index serves every formula, k1, b and list of stop words."""
+        """The settings of the chunks' terms; an index serves every formula, k1, b and list of stop words."""
         return {"index": "bm25", "version": 2, **self._analysis.identity}
 
     @property
@@ -87,12 +87,12 @@ class BM25:
         return Analysis(self.language, self.stemmer != "none", self.stopwords != "none")
 
     def _analysis_in(self, folder: Path) -> Analysis:
-        """The analysis of the texts of an index: that of the language which `language=auto` found."""
+        """The analysis of an index's texts, with the language found by `language=auto`."""
         file = folder / _LANGUAGE
         return replace(self._analysis, language=file.read_text("utf-8")) if file.exists() else self._analysis
 
     def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools | None = None) -> None:
-        """Writes the index; DataError for a chunk without a text or a docno of its own."""
+        """Writes the index; DataError for a chunk without a text or a unique docno."""
         if isinstance(chunks, pd.DataFrame):
             check_chunks(chunks)
         if self.language == AUTO:
@@ -105,7 +105,7 @@ class BM25:
     def transformer(
         self, chunks: pd.DataFrame, folder: Path, tools: Tools | None = None
     ) -> Callable[..., pd.DataFrame]:
-        """Ties in score are broken by docno, at the cut-off, too.
+        """A transformer that breaks ties by docno, also at the cut-off.
 
         Topics with a column `query_parts` ([(text, weight), …]) are searched for that: a chunk's score is the
         weighted sum of those that it has for the texts.
@@ -131,7 +131,7 @@ class BM25:
 
 
 def _weighted(parts: Sequence[tuple[str, float]], analysis: Analysis) -> Mapping[str, float]:
-    """The terms of a query's texts, each with the sum of the weights of its places."""
+    """The terms of a query's texts, each with the sum of weights of its occurrences."""
     found: Counter[str] = Counter()
     for text, weight in parts:
         for term in analysis.of_query(text):

@@ -1,4 +1,4 @@
-"""`retriever=sim`, `mmr`, `reo`: embeddings, compared. They share one index, as does `mlq`.
+"""`retriever=sim`, `mmr`, `reo`: similarity of embeddings. They and `mlq` share one index.
 
 All compare exactly, except `sim` where it is set to search an approximate index.
 """
@@ -46,7 +46,7 @@ _BLOCK_BYTES = 4 << 20  # of float64 candidate vectors at a time: about a proces
 
 
 class VectorIndex:
-    """The chunks' unit vectors, float32 [chunks, dimensions], read from disk as they are needed.
+    """The chunks' unit vectors, float32 [chunks, dimensions], read from disk on demand.
 
     An engine of several shards has its workers compare, each with a part of the vectors.
     """
@@ -98,13 +98,13 @@ class VectorIndex:
         return self.vectors[chunk].astype(np.float64)
 
     def blocks(self, n_topics: int, depth: int) -> Iterator[slice]:
-        """Slices of the topics whose `depth` candidate vectors each fit the memory meant for them."""
+        """Slices of topics whose `depth` candidate vectors each fit the memory bound."""
         size = max(1, _BLOCK_BYTES // (8 * depth * self.vectors.shape[1]))
         return (slice(start, start + size) for start in range(0, n_topics, size))
 
 
 def _blocks(chunks: pd.DataFrame | Batches) -> Iterator[list[str]]:
-    """The texts of the chunks, a block at a time; one block of none where there is no chunk."""
+    """The texts of the chunks in blocks; one empty block without chunks."""
     none = True
     for some in in_pieces(chunks, _BLOCK_TEXTS):
         none = False
@@ -114,12 +114,12 @@ def _blocks(chunks: pd.DataFrame | Batches) -> Iterator[list[str]]:
 
 
 def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """float64 [..., n, m]: inner products of the rows of a [..., n, d] and b [..., m, d], both float64."""
+    """Inner products of the rows of a [..., n, d] and b [..., m, d], both float64, as float64 [..., n, m]."""
     return (a @ b.swapaxes(-1, -2)).round(_DECIMALS)
 
 
 class Dense:
-    """Shared part of the retrievers over the shared vector index: the index, and how a query gets in."""
+    """Shared part of the retrievers over the vector index: the index, and embedding of queries."""
 
     uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
     index_uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
@@ -175,12 +175,12 @@ class Dense:
 
     @property
     def _cosine_as(self) -> str:
-        """The run's column of the cosines: `score` only where they give the order."""
+        """The run's column for cosines: `score` only if they determine the order."""
         return "similarity"
 
 
 def recall_rows(topics: pd.DataFrame) -> np.ndarray:
-    """int64: the rows of the topics that recall is measured of, 1,000 at most, spread evenly."""
+    """Rows of at most 1,000 evenly spread topics for measuring recall, int64."""
     rows = rows_with_words(topics)
     return rows[np.linspace(0, len(rows) - 1, min(len(rows), _RECALL_TOPICS)).astype(np.int64)]
 
@@ -231,11 +231,11 @@ class Sim(Dense):
 
     @property
     def approximate(self) -> bool:
-        """Whether chunks may be missed."""
+        """Whether the search may miss chunks."""
         return self.index != "exact"
 
     def index_identity(self) -> Mapping[str, Any]:
-        """That of all dense retrievers where the search is exact, else what the approximate index is."""
+        """The common identity of dense retrievers for exact search, else the approximate index's."""
         if not self.approximate:
             return super().index_identity()
         names = ("m", "ef_construction") if self.index == "hnsw" else ("nlist",)
@@ -337,7 +337,7 @@ class MMR(Dense):
 
 
 def mmr_order(to_query: np.ndarray, between: np.ndarray, lambda_mult: float, top_k: int) -> np.ndarray:
-    """int64 [topics, top_k]: the candidates that MMR takes, in the order in which it takes them.
+    """The candidates in the order in which MMR takes them, int64 [topics, top_k].
 
     to_query: [topics, candidates] cosines to the query; between: [topics, candidates, candidates] cosines
     between the candidates. Among equals the first candidate is taken. The most similar one comes first.
@@ -375,7 +375,7 @@ class Reo(Dense):
 
     @property
     def reorder_after_cut(self) -> bool:
-        """Whether the context is to reorder what fits its budget."""
+        """Whether the context is reordered after the cut."""
         return self.reorder == "after_cut"
 
     def _retrieve(self, index: VectorIndex, queries: np.ndarray) -> Hits:

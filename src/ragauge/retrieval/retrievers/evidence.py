@@ -1,4 +1,4 @@
-"""Which chunks hold the evidence of a topic, and `retriever=oracle`, which finds them."""
+"""Finds the chunks with a topic's evidence, and `retriever=oracle`, which returns them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _BETWEEN = "\n"  # of documents; white space stands in no letters
 
 
 def letters(text: str) -> str:
-    """The text without its white space, which evidence and documents may differ in."""
+    """The text without white space, in which evidence and documents may differ."""
     return "".join(text.split())
 
 
 def evidence_chunks(evidence: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFrame:
-    """The chunks that hold evidence: [qid, chunk], which is a row, best first within a topic, each once.
+    """The distinct chunks with evidence: [qid, chunk (a row)], best first within a topic.
 
     evidence: [qid, part, docno, text]; chunks: [docno, text, parent, start, end]. A part stands wherever its
     document holds its text, white space aside, and every chunk that shares a letter with such a place holds
@@ -53,7 +53,7 @@ def evidence_chunks(evidence: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFram
 
 
 class _Places:
-    """Where texts stand in documents, and which chunks lie there."""
+    """Locates texts in documents, and the chunks there."""
 
     def __init__(self, chunks: pd.DataFrame) -> None:
         parent = pd.factorize(chunks["parent"])
@@ -70,7 +70,7 @@ class _Places:
         self._corpus: tuple[str, np.ndarray] | None = None
 
     def of(self, docno: str | None, text: object) -> list[tuple[int, bool]]:
-        """The chunks of a part, and whether the part needs them."""
+        """The chunks of a part, each with whether the part needs it."""
         wanted = letters(text) if isinstance(text, str) else ""
         key = docno, wanted
         if key not in self._known:
@@ -111,7 +111,7 @@ class _Places:
             begin = text.find(wanted, begin + len(wanted))
 
     def _letters_of(self, doc: int) -> tuple[str, np.ndarray]:
-        """A document's letters and where they stand, as far as chunks hold them."""
+        """A document's letters and their offsets, as far as chunks hold them."""
         if doc not in self._letters:
             pieces, until = [], 0
             for chunk in self._chunks[doc].tolist():
@@ -127,7 +127,7 @@ class _Places:
         return self._letters[doc]
 
     def _documents_with(self, wanted: str) -> list[int]:
-        """The documents that hold the letters."""
+        """The documents with the letters."""
         if self._corpus is None:
             texts = [self._letters_of(doc)[0] for doc in range(len(self._chunks))]
             starts = np.cumsum([0, *(len(text) + 1 for text in texts[:-1])]) if texts else np.empty(0, int)
@@ -143,7 +143,7 @@ class _Places:
 
 @dataclass(frozen=True)
 class Oracle:
-    """The chunks that hold the evidence (`ragauge.retrieval.retrievers.evidence.evidence_chunks`), in that order.
+    """The chunks with the evidence, in the order of `ragauge.retrieval.retrievers.evidence.evidence_chunks`.
 
     Its score lacks only what chunking and budget lost; wrong answers from its contexts are due to the LLM. A topic
     without evidence has no hits. `score` is 1 / (rank + 1).
@@ -159,7 +159,7 @@ class Oracle:
         require_count("retriever.top_k", self.top_k)
 
     def index_identity(self) -> Mapping[str, Any]:
-        """There is no index."""
+        """A constant, since there is no index."""
         return {"index": "none", "version": 1}
 
     def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
@@ -167,7 +167,7 @@ class Oracle:
         check_chunks(chunks)
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
-        """ConfigError: a question alone says nothing of the evidence."""
+        """ConfigError, since a question alone does not determine the evidence."""
         raise ConfigError("retriever=oracle needs the evidence of the topics; call rank_with_evidence")
 
     def rank_with_evidence(

@@ -1,4 +1,4 @@
-"""`retriever=hybrid`: several retrievers, their lists fused to one."""
+"""`retriever=hybrid`: several retrievers with fused lists."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Hybrid(Arms):
         return self.options
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
-        """Topics to the fused list of what every arm finds."""
+        """A transformer of topics to the fused lists of all arms."""
         found = [arm.transformer(chunks, folder / name, tools) for name, arm in self.retrievers.items()]
 
         def rank(topics: pd.DataFrame) -> pd.DataFrame:
@@ -92,7 +92,7 @@ class Hybrid(Arms):
         folder: Path,
         tools: Tools,
     ) -> pd.DataFrame:
-        """The fused list of what every arm finds for the queries of a rewriter."""
+        """The fused lists of all arms for the queries of a rewriter."""
         runs = [
             search(arm, topics, queries, rewriter, chunks, folder / name, tools)
             for name, arm in self.retrievers.items()
@@ -101,11 +101,11 @@ class Hybrid(Arms):
 
     @property
     def approximate(self) -> bool:
-        """Whether any arm is."""
+        """Whether any arm is approximate."""
         return any(isinstance(arm, Approximates) and arm.approximate for arm in self.retrievers.values())
 
     def recall(self, topics: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools) -> float:
-        """That of the approximate arm, the lowest of several."""
+        """Recall of the approximate arm, the lowest of several."""
         return min(
             arm.recall(topics, chunks, folder / name, tools)
             for name, arm in self.retrievers.items()

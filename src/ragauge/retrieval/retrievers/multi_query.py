@@ -1,4 +1,4 @@
-"""`retriever=mlq`: several queries per topic, each searched, their hits united."""
+"""`retriever=mlq`: the united hits of several queries per topic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class MLQ(Dense):
-    """The union of what several queries for a topic find in the vector index.
+    """The union of the vector index's hits for several queries of a topic.
 
     top_k: depth of each query's search; the union is kept whole, from top_k to queries * top_k chunks.
     queries: `llm` asks the chat model, `rules` takes the question apart (`question_parts`), `auto` is `llm`
@@ -64,11 +64,11 @@ class MLQ(Dense):
 
     @property
     def uses(self) -> frozenset[str]:  # type: ignore[override]
-        """The chat model only where it can be asked."""
+        """The chat model, if it can be asked."""
         return Dense.uses if self.queries == "rules" else Dense.uses | {"chat"}
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
-        """ConfigError where queries=llm and there is no chat model."""
+        """The transformer; ConfigError for queries=llm without a chat model."""
         index = VectorIndex(folder, chunks, tools.engine)
         chat = None if self.queries == "rules" else tools.chat
         if self.queries == "llm" and chat is None:

@@ -30,7 +30,7 @@ NO_TEXTS = pd.DataFrame({"docno": pd.Series(dtype="str"), "text": pd.Series(dtyp
 
 @dataclass(frozen=True)
 class RecordedRetrieval:
-    """The retrieval of another system, read from a file, in the order of the file.
+    """The retrieval of another system from a file, in its order.
 
     The file is a TREC run, or has a row per topic. A row has `contexts`, the texts that stood in the prompt, or
     `docnos`, or both (then a text's docno names it). JSON Lines, a JSON list, CSV or Parquet; names of RAGAS and
@@ -72,7 +72,7 @@ class RecordedRetrieval:
         """Writes nothing."""
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
-        """The file's ranking of the corpus, for a retriever that fuses it with others.
+        """The file's ranking of the corpus, for fusion with other retrievers.
 
         DataError where it holds texts that are in no corpus.
         """
@@ -87,7 +87,7 @@ class RecordedRetrieval:
         return as_transformer("RecordedRetrieval", rank)
 
     def bring(self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The run, and the texts that are no chunks.
+        """The run, and the texts outside the chunks.
 
         DataError names file and line of what cannot be read, and of a docno that is not there. Raises TopicsFailed with
         both where topics are not in the file (`on_missing=missing`).
@@ -98,7 +98,7 @@ class RecordedRetrieval:
         return run, texts
 
     def _brought(self, topics: pd.DataFrame, chunks: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
-        """The run, the texts that are no chunks, and the topics that count as missing."""
+        """The run, the texts outside the chunks, and the missing topics."""
         file, qids = self.files()["run"], topics["qid"].tolist()
         if _is_trec(file):
             run, known = self._ranked(topics, chunks, file)
@@ -111,7 +111,7 @@ class RecordedRetrieval:
         return run, texts, missing
 
     def _contexts(self, file: Path, qids: Sequence[str]) -> dict[str, _Contexts]:
-        """The contexts of every topic that the file has once."""
+        """The contexts of every topic with a single record in the file."""
         rows = self.rows(file)
         found = [(row, _retrieved(row)) for row in rows]
         if all(retrieved is None for _, retrieved in found):
@@ -127,11 +127,11 @@ class RecordedRetrieval:
         return recordings.by_topic(file, told, qids, "contexts", self.on_missing, _OR_EMPTY)
 
     def rows(self, file: Path) -> list[Recorded]:
-        """The rows of the file that are the system's; a subclass reads files of another format."""
+        """The system's rows of the file; a subclass may read another format."""
         return recordings.read_rows(file, self.system, "retriever.system")
 
     def _ranked(self, topics: pd.DataFrame, chunks: pd.DataFrame, file: Path) -> tuple[pd.DataFrame, set[str]]:
-        """The run of a TREC run file, and the qids that it has."""
+        """The run of a TREC run file, and its qids."""
         lines = read_trec_run(file)
         there = [(qid, qid) for qid in lines["qid"].unique()]
         recordings.by_topic(file, there, topics["qid"].tolist(), "hits", self.on_missing, _OR_EMPTY)
@@ -153,7 +153,7 @@ class RecordedRetrieval:
     def _laid_out(
         self, topics: pd.DataFrame, chunks: pd.DataFrame, kept: Mapping[str, _Contexts]
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The run of the contexts as they are, repeated ones included, and those that are no chunks."""
+        """The run of the unchanged contexts, with repeated ones, and those outside the chunks."""
         names, rows_of = _Names(chunks), rows_by_docno(chunks)
         texts = chunks["text"].tolist()
         docnos = chunks["docno"].tolist()
@@ -181,21 +181,21 @@ class RecordedRetrieval:
 
 @dataclass(frozen=True)
 class _Contexts:
-    """The hits (text or None, docno or None) of a row, equal to those of another row wherever it stands."""
+    """The hits (text or None, docno or None) of a row; equality ignores the row's place."""
 
     where: str = field(compare=False)
     hits: list[tuple[str | None, str | None]]
 
 
 class _Names:
-    """Gives every text a docno: that of the chunk that it is, its own one, or one made of its characters."""
+    """Assigns every text a docno: the equal chunk's, its own, or one made from its characters."""
 
     def __init__(self, chunks: pd.DataFrame) -> None:
         self._chunks = dict(zip(chunks["docno"], chunks["text"], strict=True))
         self.new: dict[str, str] = {}  # docno to text, of what is no chunk
 
     def of(self, text: str, docno: str | None, used: set[str]) -> str:
-        """The docno of a text, one that the topic has not used yet."""
+        """The docno of a text, unused in its topic so far."""
         name = docno if docno is not None else name_of(text)
         if self._other(name, text):  # one document in two wordings, such as compressed for two questions
             name = f"{_passage(name)}~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
@@ -213,7 +213,7 @@ class _Names:
 
 
 def _passage(docno: str) -> str:
-    """The docno as one of a passage of the document, which further passages of it can go on from."""
+    """The docno of a document's passage, from which further passages can be numbered."""
     return docno if "%p" in docno else f"{docno}%p"
 
 
@@ -222,8 +222,7 @@ def _unknown(docno: object) -> str:
 
 
 def _retrieved(row: Recorded) -> _Contexts | None:
-    """The retrieval in a row, None where it has none; DataError for values that are no lists, or lists of unequal
-    length."""
+    """The retrieval in a row, or None; DataError for values that are no lists, or lists of unequal length."""
     try:
         texts, docnos = row.texts("contexts"), row.texts("docnos")
         if texts is not None and docnos is not None and len(texts) != len(docnos):
@@ -242,7 +241,7 @@ def _retrieved(row: Recorded) -> _Contexts | None:
 
 
 def _others_retrieve(file: Path, system: str | None) -> bool:
-    """Whether the file has contexts of any other system."""
+    """Whether the file holds contexts of any other system."""
     if system is None:
         return False
     for entry in recordings.entries(file):
@@ -254,14 +253,14 @@ def _others_retrieve(file: Path, system: str | None) -> bool:
 
 
 def _is_trec(file: Path) -> bool:
-    """Whether a file's first line is one of a TREC run, and no JSON."""
+    """Whether a file's first line is of a TREC run and not JSON."""
     if kind(file) in (*PARQUET, *DIVIDED):
         return False
     return first_character(file) not in ("{", "[")
 
 
 def _hits(lines: pd.DataFrame, rows_of: Mapping[str, Sequence[int]]) -> pd.DataFrame:
-    """topic, chunk, score, and whether the line names this chunk alone; in rank order, each chunk once."""
+    """topic, chunk, score, and whether the line names a single chunk; distinct chunks in rank order."""
     with np.errstate(over="ignore"):
         score = lines["score"].to_numpy(dtype=np.float32)  # trec_eval's: further digits part no ties
     later_docno = -pd.factorize(lines["docno"], sort=True)[0]
@@ -280,7 +279,7 @@ def _hits(lines: pd.DataFrame, rows_of: Mapping[str, Sequence[int]]) -> pd.DataF
 
 
 def read_trec_run(path: Path) -> pd.DataFrame:
-    """[qid, docno, score, line] of a run file; DataError names the line that is none, or a pair that repeats.
+    """[qid, docno, score, line] of a run file; DataError names a malformed line or repeated pair.
 
     Fields are divided by white space. Lines are counted from 1. Empty lines and comments are skipped, such as those of
     ir_metadata: lines that begin with `#`. A line with the fields of a hit is none, since a qid may begin so, too. The
@@ -314,6 +313,6 @@ def read_trec_run(path: Path) -> pd.DataFrame:
 
 
 def _is_comment(line: str, fields: Sequence[str]) -> bool:
-    """Whether a line that begins with `#` is none of a hit, whose rank is a number."""
+    """Whether a line that begins with `#` is no hit, whose rank would be a number."""
     is_hit = len(fields) == 6 and fields[0] != "#" and fields[3].lstrip("-").isdecimal()
     return line.startswith("#") and not is_hit
