@@ -1,1 +1,1 @@
-"""Renderers of what findings found: HTML, terminal, files. They know no finding by name."""
+"""Renders findings as HTML, for the terminal and as files; knows no finding by name."""

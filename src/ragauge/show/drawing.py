@@ -1,4 +1,4 @@
-"""Shared parts of the figures of a report: colours, sizes, legends, and how they are written to files.
+"""Shared parts of the figures of a report: colours, sizes, legends, file formats.
 
 Figures have no global state. They are narrow, with the legend under the axes, so that they stay legible on a
 phone.
@@ -48,7 +48,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def _lay_out(figure: Figure) -> None:
-    """Finds the places of all parts once, for every format: a third of the time of a drawing."""
+    """Computes the layout once for all formats, since it takes a third of the drawing time."""
     if figure.get_layout_engine() is not None:
         figure.set_dpi(180)
         figure.draw_without_rendering()

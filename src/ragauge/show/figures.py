@@ -44,8 +44,8 @@ def ir_score_by_n(
 ) -> Figure:
     """IR score against the budget in tokens, a line per retriever; `study` adds published ones, dashed.
 
-    `floors` are what unrelated text gives, by what to call it: grey, dotted lines. `bands`
-    (lower and upper by system and budget) are shaded.
+    `floors`, scores of unrelated text by name, are grey dotted lines. `bands` (lower and upper by system and
+    budget) are shaded.
     """
     published = [name for name in curves if study and name in study]
     floors = floors or {}
@@ -137,7 +137,7 @@ def sorted_scores(
     zones: Zones | None = None,
     floor: float | None = None,
 ) -> Figure:
-    """IR scores in rising order, coloured by judge class, with h, k and the zones that there are.
+    """IR scores in rising order, coloured by judge class, with h, k and existing zones.
 
     `outcomes` has ir_score and label, a row per topic (or per topic and retriever). Rows of one score are
     ordered by class, and a strip under the axes shows the classes alone: their shares in
@@ -188,7 +188,7 @@ def sorted_scores(
 
 
 def _zones_found(zones: Zones | None) -> list[tuple[Zone, str]]:
-    """The zones in which a threshold holds, with the line of the legend."""
+    """The zones with a valid threshold, each with its legend entry."""
     if zones is None:
         return []
     found = [(zones.right, "right"), (zones.lack, "lack")]
@@ -198,7 +198,7 @@ def _zones_found(zones: Zones | None) -> list[tuple[Zone, str]]:
 
 
 def _class_strip(axes: Axes, labels: np.ndarray, palette: np.ndarray) -> None:
-    """The classes in the order of the axes above as one band; of many topics their shares, side by side."""
+    """Draws the classes as a band in the order of the axes above; for many topics, their shares."""
     from matplotlib.colors import to_rgb
 
     bins = np.array_split(labels, _STRIP_BINS if len(labels) > _MANY_POINTS else len(labels))

@@ -1,4 +1,4 @@
-"""How numbers are written in a report; – stands for one that is not known."""
+"""Formats the numbers of a report; – stands for an unknown one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def points(value: float | None) -> str:
 
 
 def p_value(value: float | None) -> str:
-    """A p with three decimals, or that it is below 0.001."""
+    """A p value with three decimals, or `< 0.001`."""
     if value is None or value != value:
         return NOTHING
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
@@ -47,7 +47,7 @@ def usd(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Seconds, from two minutes on in minutes."""
+    """Seconds, or minutes from two minutes on."""
     return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
 
 
@@ -70,7 +70,7 @@ _WRITTEN: dict[str, Callable[[float], str]] = {
 
 
 def written(value: float | None, kind: Kind) -> str:
-    """The number as its kind is written; – where there is none."""
+    """The number in the format of its kind; – if it is missing."""
     return NOTHING if value is None or value != value else _WRITTEN[kind](value)
 
 

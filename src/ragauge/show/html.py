@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs no network, for a screen of any width and for paper.
+"""The report as one HTML file without network access, for any screen width and for print.
 
 Every text that comes from data is escaped.
 """
@@ -50,7 +50,7 @@ _CODE = re.compile(r"`([^`]+)`")
 
 @dataclass(frozen=True)
 class Page:
-    """The report of comparable jobs: what stands at its head, and its sections.
+    """The report of comparable jobs: its head and its sections.
 
     name: the sweep's; group: the name of these jobs among the sweep's other groups, "" where there are none.
     about: a line under the title. failed: how many jobs failed. lead: sentences before all else.
@@ -216,7 +216,7 @@ _RENDERED: Mapping[type, Any] = {
 
 
 def _prose(text: str) -> Markup:
-    """The text with what stands between backticks as code."""
+    """The text with backticked parts as code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(_plain(text))))
 
 

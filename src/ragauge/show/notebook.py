@@ -46,7 +46,7 @@ class Figure:
 def job_html(
     name: str, run_id: str, folder: Path | None, metrics: Mapping[str, float], outcomes: pd.DataFrame | None
 ) -> str:
-    """A job: its name, MLflow run and folder, the metrics to look at first, and its first topics."""
+    """HTML of a job: name, MLflow run, folder, main metrics and first topics."""
     shown = [
         (label, _interval(metrics, metric) if metric != "cost_usd" else f"{metrics[metric]:.4f}")
         for label, metric in _METRICS
@@ -66,7 +66,7 @@ def job_html(
 def sweep_html(
     groups: Sequence[tuple[str, str, pd.DataFrame, Mapping[str, Figure]]],
 ) -> str:
-    """A sweep: of each group (name, run id, leaderboard, figures) the leaderboard and its first figure."""
+    """HTML of a sweep: the leaderboard and first figure of each group (name, run id, leaderboard, figures)."""
     parts = []
     for name, run_id, board, figures in groups:
         columns = [column for column in _BOARD if column in board and board[column].notna().any()]
@@ -82,7 +82,7 @@ def sweep_html(
 
 
 def _framed(parts: Sequence[str]) -> str:
-    """The parts in one block, in which MathJax takes no dollar sign for a formula."""
+    """The parts in one block in which MathJax ignores dollar signs."""
     return f'<div class="tex2jax_ignore mathjax_ignore">{"".join(parts)}</div>'
 
 

@@ -1,6 +1,6 @@
 """Sections as text for a terminal, as Markdown, and as LaTeX; every text of the data is cleaned and escaped.
 
-Tables and paragraphs are shown. A number whose tag holds BEST or DIFFERS is marked in the way of the format.
+It shows tables and paragraphs. Each format marks numbers whose tag holds BEST or DIFFERS.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Format:
     padded: int = 0
 
     def text(self, value: object) -> str:
-        """Any text, harmless in this format."""
+        """The text escaped for this format."""
         return self.escape(clean(value))
 
     def cell(self, cell: Cell, padded: int = 0) -> str:
@@ -74,7 +74,7 @@ class Format:
 
 @dataclass(frozen=True)
 class Table:
-    """Cells as a format writes them, column by column; `right` says which columns stand right.
+    """Formatted cells by column; `right` marks right-aligned columns.
 
     n_keys: how many columns name the row. head: how many begin a list of long texts; 0 for any other table.
     parted: the numbers of the rows before which an empty row parts them from those above.
@@ -118,13 +118,13 @@ def _about_best(sheet: Sheet, form: Format) -> list[str]:
 
 
 def n_columns(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Width of a text in terminal columns."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
 
 
 def fit(text: str, width: int) -> str:
-    """The text, or as much of it as fits with an ellipsis."""
+    """The text, truncated with an ellipsis if it does not fit."""
     if n_columns(text) <= width:
         return text
     kept = text[: max(width - 1, 1)]
@@ -142,7 +142,7 @@ TERMINAL = Format(str, "{}^", "{}†", "{} [{}, {}]", "-", "^ best of its column
 
 
 def terminal(sheet: Sheet, width: int) -> str:
-    """The sheet for a terminal of `width` columns; a table that is wider goes on below itself."""
+    """The sheet for a terminal of `width` columns; a wider table continues below itself."""
     blocks = [_wrap(sheet.heading, width)]
     for section in sheet.sections:
         lines = [_wrap(section.heading, width)]
@@ -162,7 +162,7 @@ def _wrap(line: str, width: int) -> str:
 
 
 def _listed(table: Table, width: int) -> list[str]:
-    """Long texts row by row: the first columns where they are not blank, with a number, and the others below."""
+    """Long texts as a numbered list: non-blank first columns of each row, the others below."""
     sizes = [max(map(n_columns, column[1:]), default=0) for column in table.columns]
     lines, number = [], 0
     for row in table.lines[1:]:
@@ -175,7 +175,7 @@ def _listed(table: Table, width: int) -> list[str]:
 
 
 def _side_by_side(table: Table, width: int) -> list[str]:
-    """Columns side by side as far as they fit; the rest below, behind the key columns again.
+    """As many columns as fit side by side; the others below, after repeated key columns.
 
     Where not even one fits beside the keys, the first column is cut short.
     """
@@ -249,7 +249,7 @@ _LATEX: dict[str, str | int | None] = {
 
 
 def escape_latex(text: str) -> str:
-    """The text with LaTeX's special characters as what prints them."""
+    """The text with LaTeX's special characters escaped."""
     return text.translate(str.maketrans(_LATEX))
 
 
