@@ -1,4 +1,4 @@
-"""The entries of the store: what identifies one, and how it is got or made.
+"""Entries of the store: their keys, and how they are read or made.
 
 An entry is a folder `<root>/<stage>/<digest>/`. Its digest is SHA-256 over the canonical JSON of the stage's name, its
 version, the parameters that can change its output and the digests of its reads. `key.json` beside the data has these in
@@ -44,7 +44,7 @@ _DECODED_FRAMES = 32  # how many read frames one process keeps at hand
 
 @dataclass(frozen=True)
 class Key:
-    """Everything that an entry depends on. Equal keys have equal digests on every machine."""
+    """Everything that determines an entry; equal keys have equal digests on every machine."""
 
     stage: str
     version: int
@@ -62,13 +62,13 @@ class Key:
 
 
 def canonical_json(value: Any) -> str:
-    """One text per value: sorted keys, no white space, no NaN; TypeError on what JSON cannot say."""
+    """Unique JSON of a value: sorted keys, no white space, no NaN; TypeError for other values than JSON's."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A finished stage output: where it is, whether this call made it, and how long that took.
+    """A finished stage output: its folder, whether this call made it, and the seconds that took.
 
     seconds: 0 where this call did not make it; `seconds_made` is how long its maker took.
     """
@@ -87,12 +87,12 @@ class Entry:
 
     @property
     def seconds_made(self) -> float:
-        """How long the making took, by whomever."""
+        """Seconds that making the entry took, in any process."""
         return float(self.manifest.get("seconds", 0.0))
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """Values reported about the making beside its seconds, such as its cost."""
+        """Values recorded about the making, such as its cost."""
         found: Mapping[str, Any] = self.manifest.get("told", {})
         return found
 
@@ -101,14 +101,14 @@ class Entry:
         return self.store._read_frame(self, name)
 
     def n_rows(self, name: str) -> int:
-        """How many rows a stored frame has; it is not read for that."""
+        """Number of rows of a stored frame, without reading it."""
         import pyarrow.parquet
 
         count: int = pyarrow.parquet.read_metadata(self.path / f"{name}.parquet").num_rows
         return count
 
     def rows(self, name: str) -> pd.DataFrame | Batches:
-        """The stored frame `name`: a large one in batches, which read no more than is asked for."""
+        """The stored frame `name`; a large one comes in batches that are read on demand."""
         if (self.path, name) not in self.store._decoded:
             with suppress(FileNotFoundError):
                 found = read_rows(self.path / f"{name}.parquet")
@@ -137,7 +137,7 @@ class Store:
         return self.root / key.stage / key.digest
 
     def checkpoints(self, key: Key) -> Path:
-        """Where the key's maker keeps its state, so that the next one goes on if it is killed.
+        """Folder for the state of the key's maker, from which the next one continues after a kill.
 
         The folder is no part of the entry; its maker removes it.
         """
@@ -153,7 +153,7 @@ class Store:
         return None if manifest is None else self._entry(key, False, 0.0, manifest)
 
     def frame_at(self, entry: str, name: str) -> pd.DataFrame | None:
-        """A frame of the entry <stage>/<digest>; None where the entry is absent, damaged or without it."""
+        """A frame of the entry <stage>/<digest>; None if the entry is absent or damaged, or lacks it."""
         path = self.root / entry
         touch(path)
         manifest, _ = self._read(path)
@@ -236,7 +236,7 @@ class Store:
         return Entry(key, self.folder(key), made, seconds, manifest, self)
 
     def _read(self, path: Path, again: bool = True) -> tuple[dict[str, Any] | None, str]:
-        """The manifest of a whole entry; else None and what damage there is, "" for an absent one.
+        """The manifest of an undamaged entry; else None and the damage ("" for an absent entry).
 
         Checksums are compared once per process.
         """
@@ -283,7 +283,7 @@ class Store:
 
 
 def _read_parquet(entry: Path, name: str) -> pd.DataFrame:
-    """A frame of an entry; DataError where it holds none, or one that is no Parquet."""
+    """A frame of an entry; DataError if it is absent or no Parquet file."""
     try:
         return pd.read_parquet(entry / f"{name}.parquet")
     except FileNotFoundError:
@@ -296,18 +296,18 @@ def _read_parquet(entry: Path, name: str) -> pd.DataFrame:
 
 
 def default_folder() -> Path:
-    """The store where none is named: RAGAUGE_STORE, else .ragauge here, as conf/config.yaml says."""
+    """Default store: RAGAUGE_STORE, else .ragauge in the working directory, as in conf/config.yaml."""
     return Path(os.environ.get("RAGAUGE_STORE") or ".ragauge")
 
 
 def default_ledger(store: Path) -> str:
-    """The ledger of calls where none is named: RAGAUGE_LEDGER, else ledger.db in the store."""
+    """Default ledger of calls: RAGAUGE_LEDGER, else ledger.db in the store."""
     return os.environ.get("RAGAUGE_LEDGER") or str(store / "ledger.db")
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Holds the lock file alone, among all processes, and machines where the file system carries locks.
+    """Holds the lock file exclusively among processes, and among machines if the file system supports locks.
 
     ConfigError where it cannot be locked at all.
     """
@@ -327,7 +327,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def link_files(entry: Path, folder: Path) -> None:
-    """Makes a folder of the files of an entry: linked where the file system can, else copied."""
+    """Makes a folder with an entry's files: hard links if the file system has them, else copies."""
     folder.mkdir(parents=True)
     for file in sorted(entry.rglob("*")):
         at = folder / file.relative_to(entry)

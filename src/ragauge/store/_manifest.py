@@ -78,7 +78,7 @@ def damage_in(entry: Path, manifest: Mapping[str, Any]) -> list[str]:
 
 
 def damage_in_words(entry: Path, error: OSError | ValueError) -> str:
-    """An error in reading an entry as a line of damage, with the file's place in the entry."""
+    """A line of damage from an error in reading an entry, with the file's path in the entry."""
     if not isinstance(error, OSError) or error.filename is None:
         return str(error)
     file = Path(os.fsdecode(error.filename))
@@ -87,7 +87,7 @@ def damage_in_words(entry: Path, error: OSError | ValueError) -> str:
 
 
 def touch(entry: Path) -> None:
-    """Sets the time of the entry's key.json to now, where it may be set; a link is left alone."""
+    """Sets the time of the entry's key.json to now if permitted; leaves a link alone."""
     if not entry.is_symlink() and not (entry / KEY_FILE).is_symlink():
         with suppress(OSError, ValueError):
             os.utime(entry / KEY_FILE)

@@ -1,4 +1,4 @@
-"""Frames as Parquet files; writing and hashing them takes no more memory than some rows."""
+"""Frames as Parquet files, written and hashed some rows at a time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _write_batches(file: Path, name: str, rows: Batches, source: str) -> None:
 
 
 def _check_keys(file: Path, name: str, source: str) -> None:
-    """DataError where a key stands in two batches: each batch was checked by itself."""
+    """DataError for a key in two batches; each batch is checked by itself before."""
     key = list(frames.SCHEMAS[name].key)
     keys = pq.read_table(file, columns=key)
     if len(key) == 1 and pc.count_distinct(keys[key[0]]).as_py() == len(keys):
@@ -64,7 +64,7 @@ def _check_keys(file: Path, name: str, source: str) -> None:
 
 
 def frame_digest(file: Path) -> str:
-    """`frames.content_digest` of the frame in a file; a row group at a time where that is the same."""
+    """`frames.content_digest` of the frame in a file, by row group where the digest is the same."""
     with pq.ParquetFile(file) as parquet:
         if parquet.num_row_groups < 2 or not _same_dtypes(parquet):
             return frames.content_digest(pd.read_parquet(file))
@@ -78,9 +78,7 @@ def frame_digest(file: Path) -> str:
 
 
 def _same_dtypes(parquet: pq.ParquetFile) -> bool:
-    """Whether every row group alone is read in the dtypes of the whole: a column of whole numbers or of
-    booleans becomes another where a value is missing.
-    """
+    """Whether every row group has the whole frame's dtypes: missing values change integer and boolean columns."""
     if any(pa.types.is_nested(column) for column in parquet.schema_arrow.types):
         return False
     for number, column in enumerate(parquet.schema_arrow.types):
@@ -96,7 +94,7 @@ def _same_dtypes(parquet: pq.ParquetFile) -> bool:
 
 
 def read_rows(file: Path) -> StoredRows | None:
-    """The frame in a file in batches, a row group each; None where it is no more than one."""
+    """The frame in a file as one batch per row group; None for a single row group."""
     with pq.ParquetFile(file) as parquet:
         sizes = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
     return StoredRows(lambda: _row_groups(file), file, tuple(sizes)) if len(sizes) > 1 else None
@@ -110,7 +108,7 @@ def _row_groups(file: Path) -> Iterator[pd.DataFrame]:
 
 @dataclass(frozen=True)
 class StoredRows(Batches):
-    """The rows of a Parquet file. A search for rows reads no more than the row groups with them.
+    """The rows of a Parquet file; a search reads only the row groups that hold them.
 
     sizes: the rows of every row group.
     """
@@ -149,7 +147,7 @@ class StoredRows(Batches):
             return self._taken(parquet, chosen()).loc[rows]
 
     def _taken(self, parquet: pq.ParquetFile, masks: Iterator[pa.Array]) -> pd.DataFrame:
-        """The rows that the masks choose, one mask a row group; the index is the number of the row."""
+        """The rows chosen by one mask per row group; the index is the row number."""
         tables = [parquet.schema_arrow.empty_table()]
         numbers: list[np.ndarray] = []
         first = 0

@@ -1,4 +1,4 @@
-"""Vectors on disk: each distinct text of a model embedded once, ever; and each pair of texts scored once.
+"""Vectors on disk: a model embeds each distinct text, and scores each pair of texts, only once.
 
 `<store>/vectors/<name>/` holds segments: folders of sorted keys (hashes of texts) and their vectors that are
 written under a temporary name, renamed, and never changed. `<store>/pair_scores/<name>/` holds the same for
@@ -67,7 +67,7 @@ class VectorCache:
     def get(
         self, texts: Sequence[Item], embed: Callable[[list[Item]], np.ndarray], at_once: int | None = None
     ) -> np.ndarray:
-        """float32 [len(texts), dimensions] of distinct texts; those that are not there are embedded and kept.
+        """Vectors of distinct texts, float32 [len(texts), dimensions]; embeds and keeps missing ones.
 
         A slice of texts is claimed at a time, so that processes embed beside each other, and no text is embedded twice.
         Texts that another process embeds are waited for, when all else is done. at_once: texts of a slice at least,
@@ -128,7 +128,7 @@ def lock_name(folder: Path) -> str:
 
 
 def claims_of(root: Path, folder: Path) -> Claims:
-    """The claims of what is being written to a model's folder of segments in the store at `root`."""
+    """The claims on texts being written to a model's folder of segments in the store at `root`."""
     return Claims(root / ".locks" / Path(lock_name(folder)).with_suffix(".claims"))
 
 
@@ -206,7 +206,7 @@ def _open_segment(path: Path) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def segment_damage(path: Path) -> str | None:
-    """Why a segment cannot be used; None where its plain files are as they were written."""
+    """The damage of a segment; None if its plain files are as written."""
     try:
         for _ in plain_files(path):  # raises where one is none
             pass
@@ -237,7 +237,7 @@ def _crc32_of(file: Path, size: int, mtime_ns: int) -> int:
 
 
 def _tidy(folder: Path) -> None:
-    """Removes what kills and damage left, and merges small segments that have become many.
+    """Removes damaged and unfinished segments, and merges small ones if there are many.
 
     Under the folder's lock. A kill between the merged segment and the removal of its parts leaves vectors
     twice, which does no harm.
@@ -267,7 +267,7 @@ def _tidy(folder: Path) -> None:
 
 
 def _remove_segment(path: Path) -> None:
-    """Sets a segment aside, for a later `_tidy`: another machine may be reading it, and would crash.
+    """Sets a segment aside for a later `_tidy`, since another machine that reads it would crash.
 
     On a network share the memory map of a file that another machine deletes is gone with it.
     """
@@ -277,7 +277,7 @@ def _remove_segment(path: Path) -> None:
 
 
 class Claim:
-    """The keys of one piece of work, claimed until the `with` block ends, so that no other process begins the same.
+    """Keys of one piece of work, claimed against other processes until the `with` block ends.
 
     It is a file of keys, and a lock beside it that its process holds. The operating system releases the lock when the
     process ends, however it ends, and the claim with it.
@@ -304,7 +304,7 @@ class Claims:
         self.folder = folder
 
     def take(self, keys: np.ndarray) -> Claim:
-        """Claims the keys (an array of fixed-width bytes); no other process holds any of them."""
+        """Claims the keys (an array of fixed-width bytes), which no other process may hold."""
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / f"{uuid.uuid4().hex}.keys"
         lock = FileLock(file.with_suffix(".lock"))
@@ -321,7 +321,7 @@ class Claims:
         return found
 
     def living(self) -> Iterator[Path]:
-        """The files of keys that living processes claim; those of processes that ended are removed."""
+        """The files of keys claimed by living processes; removes those of ended processes."""
         for file in self.folder.glob("*.keys"):
             lock = FileLock(file.with_suffix(".lock"), timeout=0)
             try:
