@@ -16,19 +16,19 @@ _GIVEN = re.compile(r"(.*?)\u2028((?:\[\d+\])*)(?:\n\n|\Z)", re.DOTALL)
 
 
 class Statement(NamedTuple):
-    """A sentence without its marks, and the numbers that it cites, each once, in their order."""
+    """A sentence without its marks, and the distinct numbers that it cites, in order."""
 
     text: str
     cited: tuple[int, ...]
 
 
 def without_marks(text: str) -> str:
-    """The text without its citations and the white space before each; nothing else changes."""
+    """The text without citations and the white space before each."""
     return _parted(text)[0].strip() if _MARK.search(text) else text
 
 
 def statements_of(text: str) -> list[Statement]:
-    """The sentences of a text that hold words, in order, each with the numbers that are cited in it.
+    """The sentences with words, in order, each with the numbers that it cites.
 
     A mark belongs to the sentence that it stands in, or directly behind ("It is so. [1] More."); before the
     first sentence, to that. Where U+2028 ends each sentence (`given_sentences`), there are no others.
@@ -48,9 +48,9 @@ def statements_of(text: str) -> list[Statement]:
 
 
 def given_sentences(text: str) -> list[Statement] | None:
-    """The sentences of a text in which U+2028 and marks such as [1][3] stand behind each, an empty line between two.
+    """Sentences of a text that ends each with U+2028 and marks such as [1][3], an empty line between two.
 
-    None of any other text. Their numbers are as they are given.
+    None for any other text. The numbers stay as given.
     """
     found, at = [], 0
     while match := _GIVEN.match(text, at):
@@ -62,7 +62,7 @@ def given_sentences(text: str) -> list[Statement] | None:
 
 
 def _parted(text: str) -> tuple[str, list[tuple[int, list[int]]]]:
-    """The text without marks, and of every mark where it stood in that and its numbers."""
+    """The text without marks, and each mark's offset in that text with its numbers."""
     plain, marks, done = "", [], 0
     for match in _MARK.finditer(text):
         plain += text[done : match.start()].rstrip()

@@ -1,4 +1,4 @@
-"""Spellings of one text made alike, and where the prefixes of a text end in its folded form."""
+"""Folds spellings of a text, and maps ends of its prefixes to the folded text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MAY_JOIN = 0x300
 
 
 def checked_folds(key: str, names: object) -> tuple[str, ...]:
-    """The names in the order of FOLDS, each once; ConfigError on another name, and on what is no list."""
+    """The distinct names in the order of FOLDS; ConfigError for another name, and for anything but a list."""
     listed = not isinstance(names, str) and isinstance(names, Iterable)
     given = list(names) if isinstance(names, Iterable) and listed else []
     ok = listed and all(name in FOLDS for name in given)
@@ -51,7 +51,7 @@ def checked_folds(key: str, names: object) -> tuple[str, ...]:
 
 
 def fold_space(text: str) -> str:
-    """The text with every run of white space as one space, and none at either end."""
+    """The text with runs of white space as one space, stripped."""
     return " ".join(text.split())
 
 
@@ -67,7 +67,7 @@ def fold_text(text: str, folds: tuple[str, ...]) -> str:
 
 
 def fold_prefixes(text: str, ends: np.ndarray, folds: tuple[str, ...]) -> tuple[str, np.ndarray, dict[int, str]]:
-    """A folded text, the ends of its prefixes there, and the prefixes that it does not hold.
+    """A folded text, the ends of prefixes in it, and folded prefixes that are not prefixes of it.
 
     `ends` rise from 0 to len(text). For every j, `fold_text(text[: ends[j]])` is `folded[: found[j]]`, or stands by j
     in the third value. The latter happens where an end stands between a letter and its accent: the folded prefix has
@@ -129,7 +129,7 @@ _SPANS = {"entities": _entities, "line_hyphens": _line_hyphens}
 
 
 def _without_spans(text: str, spans: Sequence[Span]) -> str:
-    """The text with something else in the place of each span."""
+    """The text with each span replaced."""
     pieces, at = [], 0
     for start, end, new in spans:
         pieces += [text[at:start], new]
@@ -138,9 +138,9 @@ def _without_spans(text: str, spans: Sequence[Span]) -> str:
 
 
 def _behind(spans: Sequence[Span], ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the ends stand once the spans are replaced, and which of them cut a span: these stand at its start.
+    """The ends after the spans are replaced, and which of them cut a span: these move to its start.
 
-    An end behind the last character of a span that is removed cuts it, too: whether it is one depends on what follows.
+    An end right behind a removed span cuts it, too, since the text after it decides whether it is one.
     """
     start, stop = (np.array([span[i] for span in spans], dtype=np.int64) for i in (0, 1))
     removed = np.array([not span[2] for span in spans])
@@ -159,7 +159,7 @@ def _normal(text: str, folds: tuple[str, ...]) -> str:
 
 
 def _safe_starts(text: str, ends: np.ndarray) -> np.ndarray:
-    """For every end the last place up to it where the text can be cut without changing its normal form."""
+    """For every end, the last place before it at which a cut leaves the text's normal form unchanged."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     safe = np.concatenate([[0], np.flatnonzero(codes < _MAY_JOIN), [len(text)]])
     starts: np.ndarray = safe[np.searchsorted(safe, ends, side="right") - 1]

@@ -1,4 +1,4 @@
-"""The language of a text: by its script, and in Latin script by function words, letters and endings."""
+"""Detects the language of a text: by script, and in Latin script by function words, letters and endings."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _OF_LETTER = {letter: tuple(names.split()) for letters, names in _OF_LETTERS.ite
 
 
 def language_of(text: str) -> str | None:
-    """The language that most of a text is in, a value of CODES; None where it is not recognised.
+    """The main language of a text, a value of CODES; None if it is not recognised.
 
     Too short a text has none (a name, a year), nor has one in a Latin language without a list of function words here.
     """
@@ -101,13 +101,13 @@ def _latin_language(text: str) -> str | None:
 
 
 def language_of_all(texts: Iterable[str]) -> str | None:
-    """The language that most of the texts are in, by the first thousand; None where it is recognised in none."""
+    """The main language of the first thousand texts; None if none is recognised."""
     found = Counter(filter(None, map(language_of, islice(texts, _TEXTS))))
     return max(found, key=lambda name: found[name]) if found else None
 
 
 def named_language(key: str, value: str, allowed: Iterable[str]) -> str:
-    """The name of a language that is given by name or code; ConfigError, which names the key, for another value."""
+    """The name of a language given by name or code; ConfigError names the key of another value."""
     name = CODES.get(value, value)
     require_choice(key, name, sorted(allowed), "or a code such as de")
     return name

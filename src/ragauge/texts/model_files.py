@@ -1,4 +1,4 @@
-"""Where the models and tokenizers lie that packages carry, so that the defaults need no hub."""
+"""Locates models and tokenizers in installed packages, so that the defaults need no hub."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def model_path(name: str) -> Path | None:
 
 
 def tokenizer_file(name: str) -> Path | None:
-    """The tokenizer.json of a model whose tokenizer ragauge carries, so that counting tokens needs no extra.
+    """The tokenizer.json that ragauge ships for a model, so that counting tokens needs no extra.
 
     It is that of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0), byte for byte. None for any other name.
     """

@@ -1,4 +1,4 @@
-"""The languages that an encoder was made for: by the name of a well-known one, or by its model card."""
+"""The languages of an encoder, by its name or its model card."""
 
 from __future__ import annotations
 

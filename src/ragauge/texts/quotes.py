@@ -1,4 +1,4 @@
-"""Where a quoted sentence stands in a text."""
+"""Locates a quoted sentence in a text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ragauge.texts.words import words
 
 
 def find_sentence(sentence: str, text: str) -> tuple[int, int] | None:
-    """Where a sentence stands in a text, any white space for any; None for one of fewer than three words."""
+    """Span of a sentence in a text, ignoring differences in white space; None if absent or shorter than three words."""
     if len(words(sentence)) < 3:
         return None
     parts = [match.span() for match in re.finditer(r"\S+", text)]

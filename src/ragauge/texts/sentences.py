@@ -1,6 +1,6 @@
-"""Where the sentences of a text begin and end, by punctuation and a short list of abbreviations.
+"""Splits a text into sentences by punctuation and a short list of abbreviations.
 
-Offsets, not strings: who cuts a text at them can always say where a piece came from.
+Returns offsets, not strings, so that each piece's origin stays known.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _is_end(text: str, start: int, match: re.Match[str], following: int) -> bool
 
 
 def _continues(word: str, text: str, at: int, following: int) -> bool:
-    """Whether the full stop behind `word` belongs to an abbreviation that the sentence goes on after."""
+    """Whether the full stop after `word` ends an abbreviation and not the sentence."""
     folded = word.casefold()
     if folded in _TITLES:
         return True

@@ -1,4 +1,4 @@
-"""Lone surrogates: halves of a character, such as a cut reply or JSON escapes leave, that UTF-8 cannot hold."""
+"""Lone surrogates: half characters from cut replies or JSON escapes, which UTF-8 cannot hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LONE = re.compile("[\ud800-\udfff]")
 def without_surrogates(text: str) -> str:
     """The text with each lone surrogate as U+FFFD, the replacement character.
 
-    Two halves that stand side by side, as a stream that was cut between them leaves, become their character.
+    Two adjacent halves, as from a stream cut between them, become their character.
     """
     if text.isascii() or not _LONE.search(text):
         return text

@@ -1,6 +1,6 @@
-"""The terms that a lexical index counts: a text's words in any script, folded, and reduced to their stems.
+"""The terms of a lexical index: a text's words in any script, folded and stemmed.
 
-Texts and queries go through the same steps, so what is the same word becomes the same term.
+Texts and queries go through the same steps, so equal words become equal terms.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STEMMED = frozenset(STOP_WORDS) - {"vietnamese"}  # its words have no endings
 
 
 def fold(text: str) -> str:
-    """The text without what tells spellings of a word apart: case, accents, compatibility forms.
+    """The text without case, accents and compatibility forms.
 
     Café, CAFE and ｃａｆé are cafe. Invisible characters vanish, other symbols beyond ASCII are spaces.
     """
@@ -65,7 +65,7 @@ class Analysis:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The settings that decide the terms of a text: the language, and the stemmers' version if it stems."""
+        """The settings that determine a text's terms: the language, and the stemmers' version if it stems."""
         stemmed = self.stems and self.language in (*_STEMMED, "english", AUTO)
         return {"language": self.language, "snowball": version("snowballstemmer") if stemmed else None}
 
@@ -76,7 +76,7 @@ class Analysis:
         return ENGLISH_STOP_WORDS if self.language == "english" else STOP_WORDS.get(self.language, frozenset())
 
     def words(self, text: str) -> list[str]:
-        """The words of a text in order, in small letters; what `terms` takes."""
+        """The lower-case words of a text in order, the input of `terms`."""
         if self.language not in STOP_WORDS:
             text = fold(text)
             if self.language == "english" and "'s" in text:
@@ -100,7 +100,7 @@ class Analysis:
         return stemmed if self.language not in STOP_WORDS else [fold(word) for word in stemmed]
 
     def of_text(self, text: str) -> list[str]:
-        """The terms of a text in order, those of stop words included."""
+        """The terms of a text in order, with stop words."""
         return self.terms(self.words(text))
 
     def of_query(self, text: str) -> list[str]:

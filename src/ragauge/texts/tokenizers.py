@@ -76,7 +76,7 @@ class HuggingFaceTokenizer:
 
     @property
     def name(self) -> str:
-        """The model's name; of a path its last folder."""
+        """The model's name, or the last folder of a path."""
         path = Path(self.model)
         if path.name == "tokenizer.json":
             path = path.parent
@@ -84,11 +84,11 @@ class HuggingFaceTokenizer:
 
     @property
     def stitching(self) -> Stitching:
-        """How this tokenizer's tokens of joined texts follow from those of the texts."""
+        """The rule by which tokens of joined texts follow from those of the texts."""
         return _load(self.model).stitching
 
     def identity(self) -> dict[str, Any]:
-        """The class and the content of the tokenizer; the same wherever the files lie."""
+        """The class and content of the tokenizer, independent of the files' location."""
         return {"component": "huggingface", "version": self.version, "sha256": _load(self.model).sha256}
 
     def offsets(self, texts: Sequence[str]) -> list[np.ndarray]:
@@ -179,7 +179,7 @@ _SPACE_FIRST_PATTERNS = {
 
 
 def _stitching(spec: dict[str, Any]) -> Stitching:
-    """The rule that holds for a tokenizer.json; `joined` wherever none is known to."""
+    """The known rule for a tokenizer.json, else `joined`."""
     for token in spec.get("added_tokens") or ():
         spaced = any(char.isspace() for char in unicodedata.normalize("NFKC", token["content"]))
         if spaced or token.get("lstrip") or token.get("rstrip"):

@@ -1,4 +1,4 @@
-"""The words of a text in any script, as searching sees them, and those that carry grammar instead of a subject.
+"""The words of a text in any script, as search compares them, and function words.
 
 Two other lists have other purposes and stay apart. ragauge.texts.sentences has the words that open a sentence and the
 abbreviations, and ragauge.retrieval.queries the small words inside names (van, of).
@@ -27,7 +27,7 @@ _RUNS = re.compile(f"([{UNSPACED}]+)|((?:(?![{UNSPACED}])[^\\W_][{MARKS}]*)+)")
 
 
 def has_words(query: object) -> bool:
-    """Whether a query holds a letter or digit of any script; one that does not has no hits."""
+    """Whether a query holds a letter or digit of any script; one without has no hits."""
     return isinstance(query, str) and any(map(str.isalnum, query))
 
 
@@ -40,7 +40,7 @@ def words(text: str) -> list[str]:
 
 
 def cut_words(text: str) -> list[str]:
-    """The words of a text in order as `words` has them, of a text whose case and possessives are folded already."""
+    """`words` of a text whose case and possessives are folded already."""
     if text.isascii():
         return _ASCII_WORD.findall(text)
     found: list[str] = []
