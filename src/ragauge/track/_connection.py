@@ -1,4 +1,4 @@
-"""Which MLflow store is used, and what happens when it does not answer."""
+"""Connects to MLflow, and reports a store that does not answer."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def tracking_uri(configured: str | None = None) -> str:
 
 
 def absolute_uri(uri: str) -> str:
-    """The URI as it means the same from every directory: the path of a local database is absolute."""
+    """The URI with the absolute path of a local database, so that it holds in every directory."""
     database = local_database(uri)
     return uri if database is None else f"sqlite:///{database.absolute()}"
 
 
 def recorded_uri(recorded: str) -> str:
-    """The URI on a job's record. A password is not on record: then the environment says where MLflow is.
+    """The URI on a job's record; if it had a password, which is not recorded, that of the environment.
 
     ConfigError for a server that only the record names: a record may be a colleague's, and MLflow's client would send
     this user's token or password there.
@@ -76,13 +76,13 @@ def recorded_uri(recorded: str) -> str:
 
 
 def _spelled(uri: str) -> str:
-    """An address as records have it, so that equal ones are known."""
+    """An address in its recorded spelling, for comparison."""
     return redact(absolute_uri(uri)).rstrip("/")
 
 
 @lru_cache(maxsize=16)
 def connect(uri: str) -> MlflowClient:
-    """A client of the MLflow store at the URI, which has answered.
+    """A client of the MLflow store at the URI, after the store has answered.
 
     Raises ConfigError where the store does not answer within half a minute, or refuses the connection. One SQLite
     database that several processes create at a time would break, so the first look at a local one is locked.
@@ -113,7 +113,7 @@ def connect(uri: str) -> MlflowClient:
 
 
 def has_experiment(uri: str, experiment: str) -> bool:
-    """Whether the store answers and has an experiment of the name; nothing is made for the answer."""
+    """Whether the store answers and has an experiment of the name; creates nothing."""
     if missing_database(uri):
         return False
     try:
@@ -159,7 +159,7 @@ def client_of(uri: str, experiment: str) -> tuple[MlflowClient, str]:
 
 @contextmanager
 def at(uri: str) -> Iterator[MlflowClient]:
-    """A client of the MLflow store; MLflow's own functions, too, look there while the block lasts."""
+    """A client of the MLflow store, which MLflow's own functions also use within the block."""
     import mlflow
 
     with _address_kept():
@@ -170,7 +170,7 @@ def at(uri: str) -> Iterator[MlflowClient]:
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """While it lasts ragauge connects again; afterwards MLflow's own functions look where they did before."""
+    """Makes ragauge connect again within the block, and restores MLflow's own address after it."""
     connect.cache_clear()
     client_of.cache_clear()
     with _address_kept():
@@ -179,7 +179,7 @@ def aside() -> Iterator[None]:
 
 @contextmanager
 def _address_kept() -> Iterator[None]:
-    """Has MLflow's own functions look where they did before, when the block ends."""
+    """Restores the address of MLflow's own functions after the block."""
     import mlflow
 
     # Setting MLflow's URI sets the environment, too, which says where ragauge's own runs go.
@@ -195,7 +195,7 @@ def _address_kept() -> Iterator[None]:
 
 
 def _no_answers() -> tuple[type[Exception], ...]:
-    """The errors that MLflow's client raises where the store refuses, or is something else than an MLflow."""
+    """The errors of MLflow's client if the store refuses, or is no MLflow store."""
     from google.protobuf.json_format import ParseError
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
@@ -204,14 +204,14 @@ def _no_answers() -> tuple[type[Exception], ...]:
 
 
 def _remedy(uri: str, error: BaseException) -> str:
-    """How to go on where another program began to make the tables of a local database, and was stopped."""
+    """The remedy for a local database whose tables another program left unfinished."""
     if local_database(uri) is None or not re.search(r"table \w+ already exists", str(error)):
         return ""
     return "; its tables are half made: delete the file if it holds no runs, or give tracking.uri another"
 
 
 def _place_refuses(uri: str, error: BaseException) -> bool:
-    """Whether a local database's disk is full, or its place cannot be written: a job tells that itself."""
+    """Whether a local database's disk is full or its folder not writable; a job reports that itself."""
     database = local_database(uri)
     return database is not None and bool(full_disk(error) or not_writable(error, {}, database))
 
@@ -223,7 +223,7 @@ def local_database(uri: str) -> Path | None:
 
 
 def missing_database(uri: str) -> Path | None:
-    """The file of an SQLite database that is not there; None where it is, and for a server."""
+    """The path of an absent SQLite database; None if it exists, and for a server."""
     database = local_database(uri)
     return database if database is not None and not database.is_file() else None
 
@@ -241,7 +241,7 @@ def _prepared(uri: str) -> Iterator[None]:
 
 
 def _make_whole(database: Path) -> None:
-    """Makes MLflow's tables, where there is no database yet, in a file that takes its place when it is whole.
+    """Makes an absent database with MLflow's tables in a temporary file, renamed when complete.
 
     MLflow changes its tables a hundred times until they are those of today. A database that a full disk or a
     kill leaves in between it never repairs.
@@ -300,7 +300,7 @@ def reachable(uri: str) -> Iterator[None]:
 
 
 def is_silence(error: BaseException) -> bool:
-    """Whether MLflow's server gave no answer, or none but server errors, on every attempt."""
+    """Whether every attempt brought no answer or a server error from MLflow."""
     from mlflow.exceptions import MlflowException
     from requests.exceptions import RequestException
 

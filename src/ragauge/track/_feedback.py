@@ -1,4 +1,4 @@
-"""Labels that people gave to answers on MLflow's traces."""
+"""Human labels of answers on MLflow's traces."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ LABELS = (CLASS, "label")  # names of feedback by people that is a judge class
 
 
 def answer_digest(answer: str | None) -> str:
-    """A digest by which two answers are known to be equal."""
+    """A digest that is equal for equal answers."""
     return hashlib.sha256((answer or "").encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def labels_of_people(uri: str, experiment: str) -> pd.DataFrame:
-    """The judge classes that people gave to traces of an experiment: a row for every labelled trace.
+    """Human judge classes of an experiment's traces, a row per labelled trace.
 
     Columns: trace_id, request_id (the client's), qid and answer (the tags of ragauge's own traces; missing on
     others), label, labelled_ms (since 1970). Where a trace has several labels, the latest counts. DataError for a label
@@ -64,10 +64,10 @@ def labels_of_people(uri: str, experiment: str) -> pd.DataFrame:
 
 
 def drawn_answers(uri: str, experiment: str) -> pd.DataFrame:
-    """A row for every answer that a review queue asks people to label, as often as it was drawn.
+    """The answers that review queues ask people to label, a row per draw.
 
-    Columns: qid and answer (a digest), and of the draw queue, drawn_ms (since 1970), probability, and those by which a
-    sheet tells answers apart.
+    Columns: qid, answer (a digest), queue, drawn_ms (since 1970), probability, and the columns that identify answers
+    in a sheet.
     """
     with quiet(), at(uri) as client, reachable(uri):
         found = client.get_experiment_by_name(experiment)
@@ -96,7 +96,7 @@ def _labelled(client: MlflowClient, experiment_id: str) -> Iterator[Any]:
 
 
 def _class(value: Any, name: str, trace_id: str) -> int:
-    """A judge class of what people type: 5, 5.0, "5" or "right"."""
+    """The judge class that people typed as 5, 5.0, "5" or "right"."""
     text = str(value).strip().casefold()
     names = {meaning: number for number, meaning in JUDGE_CLASSES.items()}
     known = {**{str(n): n for n in JUDGE_CLASSES}, **{f"{n}.0": n for n in JUDGE_CLASSES}, **names}

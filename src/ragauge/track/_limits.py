@@ -1,4 +1,4 @@
-"""How long an answer of an MLflow server may be, and how long it may take.
+"""Limits size and time of an MLflow server's answers.
 
 MLflow's client asks by `requests`, which limits the time between two bytes alone. `limit_answers` has every session of
 that client limit the whole answer, too: an answer without an end is an error of `requests`, as a server that says
@@ -25,7 +25,7 @@ _DEFAULT_TIMEOUT = 120.0  # seconds, MLflow's own
 
 
 def limit_answers() -> None:
-    """Has MLflow's client limit what it reads, from now on and in the whole process."""
+    """Makes MLflow's client limit its reads, from now on in the whole process."""
     from mlflow.utils import request_utils
 
     session_of = request_utils._get_request_session
@@ -48,7 +48,7 @@ def limit_answers() -> None:
 
 
 def _send(send: Callable[..., Any], request: Any, *given: Any, stream: bool = False, **named: Any) -> Any:
-    """The response as the adapter's own `send` gives it, its body limited; RequestException where it has no end."""
+    """The response of the adapter's own `send` with a limited body; RequestException for an endless one."""
     from requests.exceptions import ReadTimeout
     from requests.utils import super_len
 
@@ -71,7 +71,7 @@ def _send(send: Callable[..., Any], request: Any, *given: Any, stream: bool = Fa
 
 
 def _pieces(response: Any, most: int) -> Iterator[bytes]:
-    """The body, unpacked, up to `most` bytes and at a speed that ends."""
+    """The unpacked body, up to `most` bytes and above a lowest speed."""
     from time import monotonic
 
     from requests.exceptions import ReadTimeout, RequestException
@@ -96,7 +96,7 @@ def _pieces(response: Any, most: int) -> Iterator[bytes]:
 
 
 def _within(work: Callable[[], T], seconds: float) -> T:
-    """The result of the work, done in a thread of its own; TimeoutError where it takes longer.
+    """The result of the work in its own thread; TimeoutError if it takes longer.
 
     A thread whose work has no end stays until the process ends: Python cannot stop it. It reads one piece at most.
     """
@@ -121,7 +121,7 @@ def _within(work: Callable[[], T], seconds: float) -> T:
 
 @functools.cache
 def _pools() -> dict[str, Any]:
-    """Connection pools that do not read the rest of an answer before they ask again: it may have no end."""
+    """Connection pools that do not read the rest of an answer, which may be endless, before the next request."""
     from urllib3.connection import HTTPConnection, HTTPSConnection
     from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 

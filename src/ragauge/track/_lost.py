@@ -69,7 +69,7 @@ def close_orphans_quietly(uri: str) -> None:
 def lost_run(
     client: MlflowClient, experiment_id: str, tags: Mapping[str, str], params: Mapping[str, str], ended: str | None
 ) -> MlflowRun | None:
-    """The run of an attempt at the same job of the same sweep that did not come to its end; None without one.
+    """The run of an unfinished attempt at the same job of the same sweep; None without one.
 
     It is the job's latest run, unless its id is `ended`, it holds other params, or its process is alive here.
     """
@@ -91,7 +91,7 @@ def lost_run(
 
 
 def emptied(client: MlflowClient, run: MlflowRun) -> frozenset[Point]:
-    """Opens the run again without what a second attempt would log twice; the points that its metrics have.
+    """Reopens the run without items that a second attempt would duplicate; returns the points of its metrics.
 
     Metrics cannot be removed, and artifacts of the same name are replaced.
     """

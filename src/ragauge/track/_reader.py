@@ -30,13 +30,13 @@ _ENTRIES_TAG = "ragauge.entries"  # <stage>/<digest> of every store entry that a
 
 
 def entries_tag(names: Iterable[str]) -> dict[str, str]:
-    """The tag by which a run records the store entries (<stage>/<digest>) that it used."""
+    """The tag with the store entries (<stage>/<digest>) that a run used."""
     return {_ENTRIES_TAG: json.dumps(sorted(set(names)))}
 
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """A run as MLflow's database holds it, in plain values; `started` is in seconds since 1970."""
+    """An MLflow run in plain values; `started` is in seconds since 1970."""
 
     run_id: str
     name: str
@@ -81,7 +81,7 @@ class Reader:
             self._experiments = {e.experiment_id: e.name for e in found}
 
     def run(self, prefix: str) -> LoggedRun:
-        """The MLflow run whose id begins with the text; ConfigError with a list where none or several do."""
+        """The MLflow run whose id begins with the text; ConfigError with a list unless exactly one does."""
         found: list[LoggedRun] = []
         if re.fullmatch(r"[0-9a-f]{1,32}", prefix):
             found = self._search(f"attributes.run_id LIKE '{prefix}%'", limit=20)
@@ -116,12 +116,12 @@ class Reader:
         return [run for run in found if run.tags.get("role") in ("job", "sweep")]
 
     def measured(self, entry: str | None = None) -> list[LoggedRun]:
-        """All of ragauge's runs, the newest first, or those that used the store entry."""
+        """ragauge's runs, the newest first; only those that used the store entry, if given."""
         used = "tags.ragauge_version != ''" if entry is None else f"tags.`{_ENTRIES_TAG}` LIKE '%{entry}%'"
         return self._search(used, order="attributes.start_time DESC")
 
     def jobs(self, sweep: LoggedRun) -> list[LoggedRun]:
-        """The runs of a sweep's jobs, of a group's run (tag `group`) those of the group, in order."""
+        """The runs of a sweep's jobs in order, or of one group's if the run has the tag `group`."""
         tag = "sweep_id" if "sweep_id" in sweep.tags else "superseded_in"
         found = self.search({tag: sweep.tags[tag], "role": "job"}, sweep.experiment_id)
         if sweep.tags.get("role") == "sweep" and "group" in sweep.tags:
@@ -129,7 +129,7 @@ class Reader:
         return sorted(found, key=lambda run: int(run.tags.get("job", 0)))
 
     def metrics(self, run_id: str) -> dict[str, float]:
-        """The metrics of a run by name; those of a step chart as `<name>[<step>]`."""
+        """The metrics of a run by name; points of a step chart are `<name>[<step>]`."""
         values: dict[str, float] = {}
         for name, value in sorted(without_groups(self._mlflow.get_run(run_id).data.metrics).items()):
             if "_at_n" in name or name.endswith("_at_day"):
@@ -174,7 +174,7 @@ class Reader:
             raise ConfigError(f"the artifacts of run {run_id} cannot be read: {error}") from error
 
     def _require_reachable(self, run_id: str) -> None:
-        """ConfigError where a local database says that a run's files lie on a server.
+        """ConfigError if a local database locates a run's files on a server.
 
         The database may be a colleague's, and MLflow's client would send this user's token to that server.
         """
@@ -188,7 +188,7 @@ class Reader:
             )
 
     def table(self, run_id: str, name: str) -> pd.DataFrame:
-        """The frame that `Run.table` logged; columns that hold anything but one kind of value are objects."""
+        """The frame that `Run.table` logged; columns of mixed values are objects."""
         table = json.loads(self.text(run_id, name))
         return pd.DataFrame(table["data"], columns=table["columns"])
 

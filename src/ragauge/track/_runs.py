@@ -50,10 +50,10 @@ _OWN_NOTE_TAG = "ragauge.note.sha256"  # of the description that ragauge wrote
 
 @dataclass
 class Run:
-    """One open MLflow run; what is written into `folder` becomes its artifacts.
+    """An open MLflow run; files in `folder` become its artifacts.
 
-    All is held back and written in few calls, since every call is a transaction: when the run ends, however
-    it does, or by `flush`.
+    Values are buffered and written in few calls, since each call is a transaction: at the end of the run, or by
+    `flush`.
     """
 
     client: MlflowClient
@@ -116,9 +116,9 @@ class Run:
         return Path(url2pathname(at.path)) / artifact if at.scheme == "file" else None
 
     def table(self, frame: pd.DataFrame, name: str) -> None:
-        """A frame as a table artifact that MLflow's UI pages through and sets side by side.
+        """Logs a frame as a table artifact for MLflow's UI.
 
-        Written here and not by MLflow's log_table, which rounds numbers to ten digits.
+        Does not use MLflow's log_table, which rounds numbers to ten digits.
         """
         cells = frame.astype(object).to_numpy(copy=True)
         cells[frame.isna().to_numpy()] = None
@@ -129,7 +129,7 @@ class Run:
         self._tags[_TABLES_TAG] = json.dumps([{"path": path, "type": "table"} for path in self.tables])
 
     def flush(self) -> None:
-        """Writes the artifacts, tables, tags and metrics that are not in MLflow yet."""
+        """Writes the buffered artifacts, tables, tags and metrics into MLflow."""
         from mlflow.entities import RunTag
 
         if any(self.folder.iterdir()):
@@ -147,7 +147,7 @@ class Run:
         self._tags, self._metrics = {}, []
 
     def flushed(self) -> bool:
-        """As `flush`; False, and all is kept for the next one, where MLflow does not answer."""
+        """As `flush`; if MLflow does not answer, returns False and keeps the buffer for the next one."""
         try:
             self.flush()
         except Exception as error:
@@ -195,7 +195,7 @@ def log_found(
 
 
 def _path(run: Run, artifact: str) -> Path:
-    """Where an artifact is written before it is in MLflow."""
+    """The path of an artifact before it is in MLflow."""
     path = run.folder / artifact
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
@@ -217,7 +217,7 @@ class Tracker:
         note: str | None = None,
         ended: str | None = None,
     ) -> Iterator[Run]:
-        """An open run, which ends FINISHED, or FAILED with its error, or KILLED if interrupted.
+        """Opens a run, which ends FINISHED, FAILED with its error, or KILLED if interrupted.
 
         No secret gets into its name, params, tags and note. Where the tags name a job of a sweep, the run of an attempt
         at it that did not end is taken over. One that did end has the id `ended`. Raises TrackingError where MLflow
@@ -250,7 +250,7 @@ class Tracker:
 
     @contextmanager
     def resume(self, run_id: str) -> Iterator[Run]:
-        """An ended run, to log more into it; it ends as one of `run` does."""
+        """Reopens an ended run to log more into it; it ends as in `run`."""
         client, experiment_id = client_of(self.uri, self.experiment)
         with reachable(self.uri):
             known = json.loads(client.get_run(run_id).data.tags.get(_TABLES_TAG, "[]"))
@@ -265,9 +265,9 @@ class Tracker:
                 client.delete_run(run.info.run_id)
 
     def supersede(self, tags: Mapping[str, str], current: Collection[str]) -> int:
-        """Takes ended runs that carry all of the tags, but for the `current` ones, out of their sweep; how many.
+        """Removes ended runs with all of the tags, except `current` ones, from their sweep; returns their number.
 
-        They are of earlier attempts at it: `superseded_in` takes the place of their tag `sweep_id`.
+        They are of earlier attempts: their tag `sweep_id` becomes `superseded_in`.
         """
         client, experiment_id = client_of(self.uri, self.experiment)
         with reachable(self.uri):
@@ -279,15 +279,15 @@ class Tracker:
         return len(ended)
 
     def colour(self, colours: Mapping[str, str]) -> None:
-        """Gives runs {id: colour, such as #0072B2} in MLflow's charts and lists."""
+        """Sets the colours of runs {id: colour, such as #0072B2} in MLflow's charts and lists."""
         self.tag_runs("mlflow.runColor", colours)
 
     def group(self, groups: Mapping[str, str]) -> None:
-        """Sets the tag `group`, the name of their group of comparable jobs, on runs {id: name}."""
+        """Sets the tag `group`, the name of the group of comparable jobs, on runs {id: name}."""
         self.tag_runs("group", {run_id: redact(name) for run_id, name in groups.items()})
 
     def tag_runs(self, tag: str, values: Mapping[str, str]) -> None:
-        """Gives runs {id: value}, ended ones too, a tag."""
+        """Sets a tag on runs {id: value}, ended ones included."""
         client, _ = client_of(self.uri, self.experiment)
         with reachable(self.uri):
             for run_id, value in values.items():
@@ -324,7 +324,7 @@ class Tracker:
 def _open(
     client: MlflowClient, run_id: str, experiment_id: str, tables: list[str], logged: frozenset[Point] = frozenset()
 ) -> Iterator[Run]:
-    """Flushes and ends an MLflow run: FINISHED, FAILED or KILLED, by how the block ends.
+    """Flushes and ends an MLflow run as FINISHED, FAILED or KILLED, depending on the end of the block.
 
     A run that failed because MLflow did not answer is left open.
     """
@@ -352,7 +352,7 @@ def _open(
 
 
 def _texts(tags: Mapping[str, Any]) -> dict[str, str]:
-    """Tags as MLflow takes them, without secrets."""
+    """Tags as texts for MLflow, without secrets."""
     return {name: str(value) for name, value in redact_config(tags).items()}
 
 
@@ -361,7 +361,7 @@ def _digest(text: str) -> str:
 
 
 def param_text(value: Any) -> str:
-    """A value as the text that MLflow holds of a param."""
+    """A value as MLflow's text of a param."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return text[:_MAX_PARAM_CHARS]
 

@@ -1,4 +1,4 @@
-"""Models of MLflow: predictors, which are made once as files and logged wherever they are fitted; networks as files.
+"""Writes, logs and loads MLflow models: predictors and networks.
 
 `mlflow.pyfunc.load_model` loads a predictor by the name of this module.
 """
@@ -108,7 +108,7 @@ def _log(
     make: Callable[[Path], Model],
     registered_name: str | None,
 ) -> str:
-    """Logs the files that `make` writes into a folder, registers them under the name, if any, when all are there."""
+    """Logs the files that `make` writes into a folder, then registers them under the name, if any."""
     import mlflow
     from mlflow.entities import LoggedModelOutput
     from mlflow.models.model import MLMODEL_FILE_NAME
@@ -135,7 +135,7 @@ def _log(
 
 
 def load_predictor(uri: str, model_uri: str, trust: bool = False) -> tuple[Any, dict[str, Any]]:
-    """A logged predictor and the settings it was fitted under ({} where it does not say).
+    """A logged predictor and the settings of its fit ({} if unknown).
 
     `model_uri` is any of MLflow's: models:/<name>/<version>, runs:/<run id>/predictor, models:/m-<id>. It reads only
     the JSON that `save_predictor` wrote. Any other scikit-learn model executes code of its author when it is loaded,
@@ -180,7 +180,7 @@ class PredictorModel:
 
 
 def read_file(path: Path) -> PortablePredictor:
-    """The predictor of a JSON file; DataError where it is none, or larger than one can be."""
+    """The predictor in a JSON file; DataError if it holds none or is too large."""
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -199,7 +199,7 @@ def is_model_uri(model: Any) -> bool:
 
 @lru_cache(maxsize=8)
 def model_folder(uri: str, model_uri: str, key: str) -> Path:
-    """The one folder of a logged model that has config.json and safetensors, copied here for this process.
+    """Local copy of the single folder with config.json and safetensors in a logged model.
 
     A folder with modules.json is one network with all below it, such as the module of a dense layer. Nothing
     is loaded. ConfigError, which names the config key, where MLflow has no such model, and where no folder of

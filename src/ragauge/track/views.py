@@ -33,14 +33,14 @@ _BARS = ("ir_score", "correct_share", "hallucination_share", "judge_share_1", "j
 
 @dataclass(frozen=True)
 class View:
-    """A saved view: the key that addresses open it by, the name in MLflow's menu of views, what it shows."""
+    """A saved view: its key in addresses, its name in MLflow's menu of views, and its state."""
 
     key: str
     name: str
     state: dict[str, Any]
 
     def encoded(self, created_ms: int) -> str:
-        """The value of its tag; compressed, since older servers allow 5,000 characters."""
+        """The compressed value of its tag, since older servers allow 5,000 characters."""
         packed = base64.b64encode(zlib.compress(json.dumps(self.state).encode(), 9)).decode()
         envelope = {"name": self.name, "createdAt": created_ms, "state": f"deflate;{packed}"}
         return json.dumps(envelope, ensure_ascii=False)
@@ -91,7 +91,7 @@ def page(experiment_id: str, key: str, mode: str = "TABLE") -> str:
 
 
 def sweep_page(experiment_id: str, sweep_id: str, group: str = "") -> str:
-    """The address of all runs of a sweep, or of one of its groups, within MLflow's UI."""
+    """The address of the runs of a sweep, or of one of its groups, within MLflow's UI."""
     search = f"tags.sweep_id = '{sweep_id}'" + (f" and tags.group = '{group}'" if group else "")
     return f"#/experiments/{experiment_id}/runs?searchFilter=" + quote(search)
 
