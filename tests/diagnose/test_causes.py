@@ -61,6 +61,8 @@ WORLD: list[tuple[str, dict[str, Any], str | None, str]] = [
     ("1 1 0.9 0.85 0.85 0.85 0.85", {}, "lost by the reranker",
      "evidence 1: 0.90 among all candidates, 0.85 after reranking"),
     ("0.5 0.4 0.4 0.4 0.4 0.4 0.3", {}, "not in the corpus", "evidence 1: 0.50 in the corpus"),
+    ("0.8 0.8 0.2 0.2 0.2 0.2 0.2", {}, "not retrieved",
+     "evidence 1: 0.80 in the best chunk, 0.20 among all candidates"),
     ("1 1 1 1 1 1 0.89", {}, "beyond the budget", "evidence 1: 1.00 after compression, 0.89 within N tokens"),
     ("1 1 1 1 1 1 0.9", {}, "unsupported answer", WRONG),
     # what the order before reranking had within the budget
