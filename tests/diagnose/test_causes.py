@@ -264,6 +264,7 @@ def test_causes_by_slice() -> None:
     table = causes_by_slice(failed()).set_index(["slice", "cause"])
     assert table["share"]["a", "not retrieved"] == pytest.approx(1 / 3)
     assert table["share"]["b", "not retrieved"] == pytest.approx(2 / 4)
+    assert causes_by_slice(failed()).index.tolist() == [0, 1, 2]
     assert causes_by_slice(failed().drop(columns="slice:type")).empty
 
 
