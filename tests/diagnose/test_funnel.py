@@ -52,6 +52,16 @@ def test_every_step_has_its_mean_and_its_change_topic_by_topic() -> None:
     assert (narrow["change_lo"]["candidates"], narrow["change_hi"]["candidates"]) == (change.lo, change.hi)
 
 
+def test_topics_of_a_document_are_one_draw() -> None:
+    """Documents are told by qid, in another order, and of a topic without evidence, too."""
+    table = funnel(PARTS, clusters=pd.Series({"z": "other", "c": "one", "b": "other", "a": "one"})).set_index("step")
+    documents = np.array([0, 1, 0])  # of a, b and c
+    mean = bounded_mean(np.array([0.5, 0.2, 0.0]), clusters=documents)
+    change = paired_share_interval(np.array([0.25, -0.8, 0.0]), clusters=documents)
+    assert tuple(table.loc["context", ["value", "lo", "hi"]]) == (mean.value, mean.lo, mean.hi)
+    assert tuple(table.loc["candidates", ["change", "change_lo", "change_hi"]]) == (change.value, change.lo, change.hi)
+
+
 def test_a_step_that_the_job_has_not_is_not_there() -> None:
     table = funnel(PARTS.drop(columns="best_chunk").assign(corpus=float("nan")))
     assert table["step"].tolist() == ["candidates", "context"]
@@ -87,7 +97,7 @@ def test_no_evidence_is_no_funnel() -> None:
 @pytest.mark.parametrize("value", [1.2, -0.1, float("nan")])
 def test_a_value_that_is_no_share_is_told(value: float) -> None:
     with pytest.raises(DataError, match=r"qid='b', part=0: candidates is .*\[0, 1\]"):
-        funnel(PARTS.assign(candidates=[1.0, 1.0, value, 0.0]))
+        funnel(PARTS.assign(candidates=[1.0, 1.0, value, value]))
 
 
 def test_evidence_stands_whole_in_part_or_not_at_all() -> None:
