@@ -61,5 +61,6 @@ def test_an_answer_of_words_of_the_context_or_the_question() -> None:
     assert from_context("Graz's river", query, context)
     assert not from_context("Dan", query, context)  # within another word
     assert from_context("Dan", query, f"{context} Dan does.")  # within one, and then by itself
+    assert not from_context("Dan", query, "an xDan")
     assert from_context("東京", "", "首都は東京です")
     assert not from_context("大阪", "", "首都は東京です")
