@@ -15,6 +15,7 @@ from scipy.stats import beta, ks_2samp, t
 from sklearn.linear_model import LogisticRegression
 
 from ragauge.estimate import fit_predictor
+from ragauge.estimate.intervals import bounded_mean
 from ragauge.estimate.portable import portable
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.setup import config
@@ -30,6 +31,7 @@ t0 0.0 1 1   t0 0.5 4 1   t1 1.0 5 2   t1 0.8 5 2   t2 0.9 5 1   t3 0.2 4 1   t4
 t7 0.1 1 1   t8 1.0 4 1   t9 0.4 2 1   t10 0.9 5 1  t11 0.2 1 2
 """
 WINDOW = {"w0": 1.0, "w1": 0.5, "w2": 0.9, "w3": 0.5, "w4": 1.1, "w5": 1.2, "w6": math.nan, "w7": -0.1}
+DOCUMENTS = ["d0", "d0", "d1", "d1", "d2", "d2", "d3", "d3"]
 FOLDS, SEED = 10, 4
 
 
@@ -43,14 +45,18 @@ def of_classes(p: list[float]) -> dict[str, float]:
     return {f"share_{c}": p[c - 1] for c in range(1, 6)} | {"correct_share": p[4], "hallucination_share": p[1] + p[3]}
 
 
-@pytest.mark.parametrize("of_topics", [False, True])
-def test_shares_are_the_mean_of_the_window_and_the_errors_of_training_topics_like_it(of_topics: bool) -> None:
+@pytest.mark.parametrize("over", ["topics", "documents", "these topics"])
+def test_shares_are_the_mean_of_the_window_and_the_errors_of_training_topics_like_it(over: str) -> None:
     """w5 and w6 are refused: 1.2 is more than a tenth beyond the training, and one has no value."""
     rows = training()
     model = fit_predictor(rows, [X], **HOW, seed=SEED)
     window = pd.DataFrame({"qid": list(WINDOW), "query": "what?", X: list(WINDOW.values())})
+    if over == "documents":
+        window["topic_cluster"] = DOCUMENTS
     known = window[~window["qid"].isin(["w5", "w6"])]
-    found = foreseen(window, model.model, [X], Reference(rows, HOW, 24, {"retriever": 0.02}), of_topics, SEED)
+    found = foreseen(
+        window, model.model, [X], Reference(rows, HOW, 24, {"retriever": 0.02}), over == "these topics", SEED
+    )
     topics = sorted(rows["qid"].unique())
     fold = dict(zip(topics, np.random.default_rng(SEED).permutation(len(topics)) % FOLDS, strict=True))
     # How much more common a row is in the window, where each training topic counts once.
@@ -83,9 +89,15 @@ def test_shares_are_the_mean_of_the_window_and_the_errors_of_training_topics_lik
         off = sum(weight[q] * apart[q][name] for q in topics) / total
         # The training of 24 topics is known by 12 of them.
         variance = sum((weight[q] * (apart[q][name] - off) / total) ** 2 for q in topics) * 12 / 24
-        variance += sum(
-            of[name] * (1 - of[name]) / n**2 if of_topics else ((of[name] - mean) / n) ** 2 for of in foreseen_of
-        )
+        if over == "these topics":
+            variance += sum(of[name] * (1 - of[name]) for of in foreseen_of) / n**2
+        else:
+            documents = known["topic_cluster"] if over == "documents" else known["qid"]
+            for document in set(documents):
+                own_of = [(of[name] - mean) / n for of, d in zip(foreseen_of, documents, strict=True) if d == document]
+                # A document pulls the mean towards itself, the more so the more of the topics it has.
+                pulled = math.sqrt(1 - 1 / len(set(documents))) / (1 - len(own_of) / n) if over == "documents" else 1
+                variance += (sum(own_of) * pulled) ** 2
         value = min(max(mean + off, 0), 1)
         least = 1 / (2 * effective + 2)
         inside = min(max(value, least), 1 - least)
@@ -102,11 +114,16 @@ def test_shares_are_the_mean_of_the_window_and_the_errors_of_training_topics_lik
     order = sorted(risk, key=lambda qid: (-risk[qid], qid))
     assert found.topics["qid"].tolist() == [*order, "w5", "w6"]
     assert found.topics["refused"].tolist() == [""] * 6 + [f"{X} 1.2", f"no {X}"]
+    alone = foreseen(window, model.model, [X], None, False, SEED).shares
+    assert alone is not None
+    clusters = known["topic_cluster"] if over == "documents" else None
+    right = bounded_mean(np.array([of["correct_share"] for of in foreseen_of]), known["qid"], clusters=clusters)
+    assert alone.estimates["correct_share"] == right
     said = lines(found, Reference(rows, HOW, 24, {"retriever": 0.02}))
-    right = [expected[f"foreseen_correct_share{end}"] for end in ("", "_lo", "_hi")]
+    share = [expected[f"foreseen_correct_share{end}"] for end in ("", "_lo", "_hi")]
     assert said[0] == "8 answers, 2 of them refused"
     assert said[1].endswith(f"more than 10% of its range beyond the training: {X} of 2 (w5, w6)")
-    assert f"foreseen right {right[0]:.1%} ({right[1]:.1%} to {right[2]:.1%}), hallucination" in said[2]
+    assert f"foreseen right {share[0]:.1%} ({share[1]:.1%} to {share[2]:.1%}), hallucination" in said[2]
     assert said[3].endswith(f"on 24 training topics, which are worth {effective:.0f} that look like this window")
     assert said[4] == "  fewer than 30 training topics look like this window: label some of its answers"
     assert said[5:] == [
