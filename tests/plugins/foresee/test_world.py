@@ -19,7 +19,7 @@ from ragauge.estimate.intervals import bounded_mean
 from ragauge.estimate.portable import portable
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.setup import config
-from ragauge.plugins.foresee.reference import Reference, as_settings
+from ragauge.plugins.foresee.reference import READ_BY, Reference, as_settings
 from ragauge.plugins.foresee.window import execute, foreseen, lines
 from ragauge.track import Reader
 
@@ -137,7 +137,7 @@ def test_the_command_writes_the_window_of_recorded_answers(tmp_path: Path, caplo
     """Of the words colour and thing the context holds two, one or none; q3 is unanswerable, q4 has no word."""
     rows = training()
     model = fit_predictor(rows, [X], **HOW)
-    settings = as_settings(rows, [X], HOW, {}, seed=0)
+    settings = as_settings(rows, [X], HOW, {}, seed=0) | {READ_BY: {"answers.qpp": "of another version"}}
     (tmp_path / "predictor.json").write_text(portable(model.model, settings).to_json(), encoding="utf-8")
     window = [
         ("q0", "What colour has the thing?", "The thing has a colour.", {}, 1.0),
@@ -182,5 +182,6 @@ def test_the_command_writes_the_window_of_recorded_answers(tmp_path: Path, caplo
     assert (run.metrics["topics"], run.metrics["foreseen_refused_share"]) == (4, 0.25)
     assert record["metrics"]["foreseen_correct_share"] == run.metrics["foreseen_correct_share"]
     assert "predictor used on other ground: n_tokens" in caplog.text
+    assert "predictor used on other ground: other settings of answers.qpp" in caplog.text
     assert "1 of 5 questions are unanswerable and left out" in caplog.text
     assert "4 answers, 1 of them refused" in caplog.text
