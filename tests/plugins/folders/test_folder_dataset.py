@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -161,13 +162,20 @@ def test_names_that_no_docno_may_have(tmp_path: Path) -> None:
     ]
 
 
-def test_what_of_a_folder_is_read(tmp_path: Path) -> None:
+def test_what_of_a_folder_is_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "ragauge")
     files: dict[str, str | bytes] = {
         "a.txt": "\ufeffa", "b/c.TXT": "c", ".hidden.txt": "no", ".git/x.txt": "no", "picture.png": b"PNG",
     }  # fmt: skip
     source = folder(tmp_path, files)
     (tmp_path / "documents" / "again.txt").symlink_to(tmp_path / "documents" / "a.txt")
     assert [[row[0], row[2]] for row in documents(source)] == [["a.txt", "a"], ["b/c.TXT", "c"]]
+    root = tmp_path / "documents"
+    assert f"{root}: 1 files of other kinds were not read, such as {root / 'picture.png'}" in caplog.messages
+    (root / "picture.png").unlink()
+    caplog.clear()
+    source.load()
+    assert caplog.messages == []
     assert list(source.files()) == ["docs/a.txt", "docs/b/c.TXT", "topics"]
 
 

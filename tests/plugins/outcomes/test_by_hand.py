@@ -1,4 +1,4 @@
-"""Twenty-five answers of four systems, two of them judged: what is logged, printed and shown, worked out by hand."""
+"""Twenty-five answers of five systems, three of them judged: what is logged, printed and shown, worked out by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANSWERS = {
           (0.9, 5, "u9"), (0.9, 1, ""), (1.0, 5, ""), (1.0, 5, "")],
     "b": [(0.1, "", "u1"), (0.7, "", "u2"), (0.9, "", "u3"), (0.65, "", "u4")],
     "c": [(0.0, "", "u1"), (0.1, "", "u2"), (0.3, "", "u3")],
-    "d": [(0.9, 5, "u1"), (0.2, 5, "u2")],
+    "d": [(0.9, 5, "u1")], "e": [(0.2, 5, "u2")],
 }  # fmt: skip
 SHARES = {"b": [0.1, 0.0, 0.1, 0.2, 0.6]}  # of the classes 1 to 5, known from elsewhere
 RECORD = {
@@ -45,7 +45,7 @@ def value(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
 def test_metrics_and_tables_are_of_the_judged_systems(value: Recorded) -> None:
     found = value.found("exp", "a note")
-    # 18 rows of a and d, 17 of them with a verdict: 9 are right, 5 lack, 3 are between.
+    # 18 rows of a, d and e, 17 of them with a verdict: 9 are right, 5 lack, 3 are between.
     # Above k = 0.55 nine stand, of which 8 are right, and one right answer is not: 15 of 17 as the threshold says.
     for name, expected in {
         "topics": 18, "ir_score": 9.6 / 18, "correct_share": 9 / 18, "judge_share_1": 5 / 18,
@@ -113,13 +113,14 @@ def test_the_report_has_a_row_for_each_system_and_promise(value: Recorded, tmp_p
         ["a", "16", "0.531", "43.8 %", "31.2 %"],
         ["b", "4", "0.588", "–", "–"],
         ["c", "3", "0.133", "–", "–"],
-        ["d", "2", "0.550", "100.0 %", "0.0 %"],
+        ["d", "1", "0.900", "100.0 %", "0.0 %"],
+        ["e", "1", "0.200", "100.0 %", "0.0 %"],
     ]
     alphas = rows_of(page, "Zones by what may be missed")
     assert alphas[1] == ["5.0 %", "lack, below", "none", "0.0 %", "–"]
     assert alphas[12] == ["50.0 %", "right, above", "0.300", "61.1 %", "27.3 %"]
     thresholds = rows_of(page, "Thresholds")
-    assert [row[0].split()[0] for row in thresholds] == ["h", "k"]
+    assert [row[0] for row in thresholds] == ["h lack of information below", "k right above"]
     t = value.estimates.thresholds
     for row, one, base in zip(thresholds, (t.h, t.k), ("70.6 %", "58.8 %"), strict=True):
         assert row[1] == f"{one.value:.3f} {one.lo:.3f} to {one.hi:.3f}"
@@ -158,6 +159,8 @@ def test_the_figure_has_a_point_for_each_way_of_each_system(value: Recorded) -> 
     assert [label.get_text() for label in axes.get_xticklabels()] == ["b", "c"]
     assert axes.get_xlim() == (-0.5, 1.5)
     assert axes.get_ylim()[0] == 0
-    assert [text.get_text() for text in axes.get_figure().legends[0].get_texts()] == [  # type: ignore[union-attr]
+    assert axes.get_ygridlines()[0].get_visible()
+    assert not axes.get_xgridlines()[0].get_visible()
+    assert [text.get_text() for text in axes.get_figure().legends[0].get_texts()] == [
         "what the judge found", "predictor", "share of scores above k", "as in the judged system",
     ]  # fmt: skip

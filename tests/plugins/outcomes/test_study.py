@@ -1,6 +1,7 @@
 """experiment=study: the reference figures, as a user's command gives them, and what it refuses."""
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -78,6 +79,14 @@ def test_the_run_in_mlflow_has_metrics_figures_tables_and_report(done: tuple[Pat
     page = (done[0] / "job" / "report.html").read_text()
     assert "<script" not in page
     assert "There is no zone for “right”: no threshold holds." in page
+    assert "degenerate: says “never”" in page
+
+
+def test_a_rerun_says_how_its_metrics_compare(done: tuple[Path, str]) -> None:
+    record = json.loads((done[0] / "job" / "job.json").read_text())
+    again = run(done[0], f"rerun={record['run_id']}", "hydra.run.dir=again")
+    assert again.returncode == 0, again.stderr
+    assert re.search(r"^(\d+) of \1 metrics equal to the last bit$", again.stdout, re.M)
 
 
 def test_the_published_thresholds(bm25: pd.DataFrame) -> None:
