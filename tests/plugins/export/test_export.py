@@ -117,6 +117,9 @@ def test_the_samples_of_a_job(job: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_what_cannot_be_exported_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "a job's folder: outputs/<date>/<time>, or one of a sweep" in " ".join(capsys.readouterr().out.split())
     assert main([str(tmp_path)]) == 2
     assert "is no folder of a finished job: it holds no job.json" in capsys.readouterr().err
     pd.DataFrame({"qid": ["q1"]}).to_parquet(tmp_path / "outcomes.parquet")
