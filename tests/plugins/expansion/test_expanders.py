@@ -102,6 +102,10 @@ def test_passages_that_touch_are_one_and_those_with_text_between_them_are_not(to
     apart = chunks_of(DOCS, [("d", 0, 3), ("d", 9, 14), ("d", 15, 20)])  # "One", "Three", "four."
     found = expand(AS_THEY_ARE, {"q": ["d%p0", "d%p1", "d%p2"]}, tools, chunks=apart)
     assert found["text"].tolist() == ["One", "Three four."]
+    found = expand(
+        AS_THEY_ARE, {"q": ["d%p0"], "r": ["d%p1"]}, tools, chunks=chunks_of(DOCS, [("d", 0, 3), ("d", 0, 8)])
+    )
+    assert found["text"].tolist() == ["One", "One two."]
     # What was taken of a longer document says nothing of the next one.
     found = expand(AS_THEY_ARE, {"q": ["d%p4", "e%p0", "e%p2"], "r": ["e%p2", "e%p0"]}, tools)
     assert found["text"].tolist() == ["Nine ten.", "Alpha.", "Gamma.", "Gamma.", "Alpha."]
@@ -122,6 +126,17 @@ def test_the_same_text_of_two_topics_or_documents_is_not_merged(tools: Tools) ->
     for expander in (NeighbourExpander(), ParentExpander(), DocumentExpander()):
         found = expand(expander, hits, tools, docs=docs, chunks=chunks)
         assert found["docno"].tolist() == ["b%p0", "a%p0", "a%p0"]
+
+
+def test_windows_are_those_of_each_document_among_many(tools: Tools) -> None:
+    words = {name: [f"{name}{i}" for i in range(n)] for name, n in (("a", 3), ("b", 40), ("c", 9), ("d", 25))}
+    docs = docs_of({name: " ".join(of) for name, of in words.items()})
+    text = dict(zip(docs["docno"], docs["text"], strict=True))
+    middle = {name: of[len(of) // 2] for name, of in words.items()}
+    spans = [(name, text[name].index(word), text[name].index(word) + len(word)) for name, word in middle.items()]
+    found = expand(ParentExpander(tokens=3), {"q": [f"{name}%p0" for name in words]}, tools, docs=docs,
+                   chunks=chunks_of(docs, spans))  # fmt: skip
+    assert found["text"].tolist() == [" ".join(of[len(of) // 2 - 1 : len(of) // 2 + 2]) for of in words.values()]
 
 
 def test_overlapping_chunks_stand_once(tools: Tools) -> None:

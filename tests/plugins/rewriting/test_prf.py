@@ -40,14 +40,14 @@ def test_the_relevance_model_by_hand():
 
 
 def test_the_rows_by_hand():
-    texts = ["Boats and the apple", "car, car", "none", "?!"]
+    texts = ["Boats and the apple b", "car, car", "none", "?!"]
     chunks, topics = frames_of(texts, ["What are apple boats?", "what", "?", "x"])
     run = run_of(("q3", "c003", 1.0, 0), ("q0", "c000", 2.0, 0), ("q0", "c001", 2.0, 1), ("q0", "c002", 1.0, 2))
     found = written(PRF(fb_docs=2, fb_terms=2, original_weight=0.4, alpha=1, beta=0.5), topics, run, chunks)
     rows = [tuple(row) for row in found[["qid", "query", "weight", "space", "role", "origin"]].to_numpy()]
     assert rows == [
         ("q0", "What are apple boats?", 1.0, "dense", "query", "question"),
-        ("q0", "Boats and the apple", 0.25, "dense", "passage", "feedback"),
+        ("q0", "Boats and the apple b", 0.25, "dense", "passage", "feedback"),
         ("q0", "car, car", 0.25, "dense", "passage", "feedback"),
         ("q0", "What are apple boats?", 0.2, "lexical", "query", "question"),  # two words of its own
         ("q0", "car", pytest.approx(0.6 * 2 / 3), "lexical", "query", "feedback"),
