@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -182,16 +181,6 @@ class Elements(HTMLParser):
         return [attributes for name, attributes in self.found if name == tag]
 
 
-def test_systems_stand_side_by_side_in_every_slice(page: Path) -> None:
-    text = Elements(page.read_text()).text
-    section = " ".join(text[text.index("By kind") : text.index("A difference between two slices")].split())
-    assert f"{SCRIPT} | $x$ small 1 0.0" in section, "one topic: no interval"
-    assert "plain 23 0." in section
-    assert "average over 2 slices" in section
-    assert re.search(r"(sim less bm25|bm25 less sim) by kind", section)
-    assert "Right by kind" in section
-
-
 def test_texts_of_corpus_judge_and_errors_are_text(page: Path) -> None:
     elements = Elements(page.read_text())
     assert not elements.all("script")
@@ -223,72 +212,6 @@ def test_every_section_is_linked_and_every_figure_described(page: Path) -> None:
     assert len(images) == len(FIGURES)
     assert all(image["alt"] for image in images)
     assert page.stat().st_size < 1_000_000
-
-
-def test_numbers_of_the_sweep_stand_on_the_page(page: Path, content: Pooled) -> None:
-    text = re.sub(r"\s+", " ", Elements(page.read_text()).text)
-    best = content.value("leaderboard").frame.iloc[0]
-    assert f"{best['ir_score']:.3f} {best['ir_score_lo']:.3f} to {best['ir_score_hi']:.3f}" in text
-    assert f"{content.value('thresholds').estimates.thresholds.k.value:.3f}" in text
-    assert "python run.py -m retriever=bm25,sim n_tokens=100,300 dataset=towers" in text
-    assert "Answers 96 12 36,000 2,000 0.4800" in text
-    assert "failed reo: no model" in text
-    for name in ("AUC, right or not", "McNemar's exact test", "between h and k", "nDCG@10"):
-        assert name in text
-    assert ("Kendall's τ" in text) == ("transfer_retriever" in FIGURES)
-
-
-def test_the_smallest_difference_that_the_sweep_could_see_stands_under_the_leaderboard(
-    page: Path, content: Pooled
-) -> None:
-    by_measure = content.value("leaderboard").detectable.set_index("measure")["difference"]
-    line = (
-        "Smallest difference that the tests see with a power of 80 %, for the pair that varies most: IR score "
-        f"{by_measure['ir_score']:.3f}, right {100 * by_measure['correct']:.1f} points, hallucination "
-    )
-    assert line in page.read_text()
-
-
-def test_the_judge_asked_again_has_a_table_with_one_row_for_jobs_judged_together(tmp_path: Path) -> None:
-    folder = write_sweep(tmp_path)
-    found = {"repeat_agreement": 0.9, "reorder_agreement": 0.75, "position_effect": 0.15}
-    metrics = {f"judge_{k}{end}": v + d for k, v in found.items() for end, d in
-               (("", 0), ("_lo", -0.05), ("_hi", 0.05))}  # fmt: skip
-    metrics |= {"judge_repeat_pairs": 40, "judge_repeat_topics": 20, "judge_repeat_kappa": 0.8}
-    for file in folder.glob("[0-3]/job.json"):
-        record = json.loads(file.read_text())
-        # The last job's judge saw one answer a request: no order, so no position effect.
-        own = dict(metrics) if record["number"] < 3 else {
-            k: v for k, v in metrics.items() if "reorder" not in k and "position" not in k
-        }  # fmt: skip
-        file.write_text(json.dumps(record | {"metrics": record["metrics"] | own}))
-    assert main([str(folder)]) == 0
-    text = (folder / "report.html").read_text()
-    start = text.index('<h2 id="the-judge-asked-again">')
-    table = text[start : text.index("</table>", start)]
-    rows = re.findall(r"<tr><th scope=\"row\">(.*?)</tr>", table)
-    assert len(rows) == 2
-    assert rows[0].startswith("bm25, N = 100; bm25, N = 300; sim, N = 100")
-    for shown in ("40 of 20", "90.0 %", "75.0 %", "+15.0", "+10.0 to +20.0"):
-        assert shown in rows[0]
-    assert rows[1].startswith("sim, N = 300")
-    assert rows[1].endswith("<td>–</td><td>–</td><td>–</td>")
-
-
-def test_how_far_the_judge_s_wording_moves_right_answers_is_said_by_system(tmp_path: Path) -> None:
-    folder = write_sweep(tmp_path)
-    for file in folder.glob("[0-3]/job.json"):
-        record = json.loads(file.read_text())
-        apart = 0.02 * (1 + record["number"] // 2)  # bm25, then sim
-        own = {"correct_share_prompt_1": 0.5, "correct_share_prompt_2": 0.5 + apart, "judge_prompt_spread": apart}
-        file.write_text(json.dumps(record | {"metrics": record["metrics"] | own}))
-        rows = pd.read_parquet(file.parent / "outcomes.parquet")
-        rows.assign(label_2=rows["label"], prompts_are="fixed").to_parquet(file.parent / "outcomes.parquet")
-    assert main([str(folder)]) == 0
-    text = (folder / "report.html").read_text()
-    assert "The share of right answers moves by up to 4.0 points with the judge" in text
-    assert "these wordings alone are meant" in text
-    assert "Wording 2" in text
 
 
 def test_the_evidence_is_marked_in_the_context(page: Path) -> None:
@@ -426,20 +349,6 @@ def test_a_topic_stands_there_once_with_its_verdicts_and_systems_take_turns() ->
     assert set(chosen["qid"]) == {"q0", "q1", "q2", "q3"}
     assert set(chosen["n_tokens"]) == {100}  # of equally high scores the smallest budget
     assert chosen.set_index("qid")["verdicts"]["q0"] == {4: 4, 5: 1}
-
-
-def test_matches_are_those_of_the_measure() -> None:
-    from ragauge.measures import Substring
-
-    rng = np.random.default_rng(0)
-    for _ in range(60):
-        evidence = "".join(rng.choice(list("ab \n"), 12)) + "c"
-        context = "".join(rng.choice(list("abc \n"), 60))
-        [part] = match_evidence([evidence], context)
-        assert part.share == Substring().score([evidence], context, np.array([len(context)]))[0, 0]
-        assert part.span is not None
-        found = " ".join(context[slice(*part.span)].split())
-        assert found in " ".join(evidence.split())
 
 
 def test_the_longest_match_by_hand() -> None:
@@ -601,12 +510,6 @@ def test_a_browser_shows_all_of_it_and_has_no_complaint(page: Path, browser: Bro
         cut = "[...document.querySelectorAll('.scroll')].filter(t => t.scrollWidth > t.clientWidth).length"
         assert browser.evaluate(cut) == 0
     assert browser.evaluate(f"{tables}.every(t => t.closest('.scroll') && t.tBodies[0].rows.length > 0)")
-
-
-def test_the_section_of_the_ir_score_has_its_floor(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert f"random passages of the same corpus score 0.125 at N = {max(BUDGETS)}" in text
-    assert '<th scope="row">unrelated text</th><td>0.062</td>' in text
 
 
 def test_a_detail_that_is_no_object_has_no_lines_and_a_long_one_is_cut() -> None:

@@ -8,14 +8,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from ragauge.contract.finding import Col, Facts, Num, Text
+from ragauge.contract.finding import Col, Facts, Num
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.findings import asked_again
 from ragauge.findings.clusters import ClustersFound
 from ragauge.findings.people import judged_lines
 from ragauge.findings.tables import by_budget
 from ragauge.findings.topics import EvidencePart, Topic, _article
-from ragauge.findings.what_ran import WhatRan
 from sweep_records import record, sweep
 
 
@@ -74,11 +73,3 @@ def test_a_part_of_the_evidence_has_its_value_below_where_the_job_knows_it() -> 
     assert [item.below for item in dict(facts.rows)["Evidence"].items] == [  # type: ignore[union-attr]
         "substring 0.250, longest match 75.0 %", "longest match 50.0 %",
     ]  # fmt: skip
-
-
-def test_the_section_of_what_ran_ends_with_what_an_interval_is() -> None:
-    [section] = WhatRan().show(sweep({**record(), "dataset_digest": "d" * 64}), "ragauge", {}).sections  # type: ignore[arg-type]
-    last = section.blocks[-1]
-    assert isinstance(last, Text)
-    assert last.text.startswith("Numbers under an estimate are its 95 % interval over topics.")
-    assert "(10 resamples, seed 0)" in last.text

@@ -9,19 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.finding import Col, Grid, Num, Text, columns_of
+from ragauge.contract.finding import Grid, Text, columns_of
 from ragauge.contract.jobs import Jobs
 from ragauge.diagnose.failures import EVERY_CAUSE
-from ragauge.estimate import leaderboard
 from ragauge.estimate.best import BestSystems
-from ragauge.findings.failures import _advice, _slices, causes_figure
+from ragauge.findings.failures import causes_figure
 from ragauge.findings.lacking import lacking_text
 from ragauge.findings.leaderboard import Board, _cards
-from ragauge.findings.pooling import Pooled
 from ragauge.findings.predicted import PredictedShares
-from ragauge.findings.slices import _pair, _table
-from ragauge.findings.terminal import leaderboard_text
-from ragauge.findings.what_ran import WhatRan
+from ragauge.findings.slices import _table
 from ragauge.show.formats import share
 
 TOPICS = pytest.mark.parametrize("topics", [(12, 40, 25), (40, 12, 25), (25, 12, 40)])
@@ -36,13 +32,6 @@ def record(number: int, **metrics: float) -> dict[str, Any]:
 def jobs(*metrics: dict[str, float]) -> Jobs:
     outcomes = pd.DataFrame({"system": [f"s{i}" for i in range(len(metrics))], "n_tokens": 100})
     return Jobs("s", "e", [record(number, **of_job) for number, of_job in enumerate(metrics)], [], outcomes)
-
-
-@TOPICS
-def test_topics_are_those_of_the_job_with_the_most(topics: tuple[int, ...]) -> None:
-    of_jobs = jobs(*({"topics": n} for n in topics))
-    assert "· 40 topics · 3 jobs" in Pooled(of_jobs, {}, {}).page.about
-    assert "'40 topics; digest" in str(WhatRan().show(of_jobs, "run", {}))  # type: ignore[arg-type]
 
 
 @TOPICS
@@ -62,33 +51,6 @@ def test_the_share_outside_is_that_of_the_job_with_the_most(topics: tuple[int, .
     value = list(zip(of_jobs.systems, of_jobs.records, strict=True))
     shown = PredictedShares().show(of_jobs, value, {})  # type: ignore[arg-type]
     assert f"In a job up to {share(0.4)} of the topics" in str(shown)
-
-
-def test_the_terminal_tells_the_topics_of_the_system_with_the_most() -> None:
-    parts = [
-        pd.DataFrame({"qid": [f"q{i}" for i in range(n)], "system": system, "ir_score": np.linspace(0, 1, n),
-                      "label": pd.array([5] * n, dtype="Int8")})
-        for system, n in (("bm25", 12), ("sim", 40))
-    ]  # fmt: skip
-    assert "tokens, 40 topics" in leaderboard_text(
-        leaderboard(pd.concat(parts, ignore_index=True), "system"), 100, True
-    )
-
-
-def test_what_to_try_begins_with_the_cause_of_the_most_topics_of_all_systems() -> None:
-    rare, often, most, none = list(EVERY_CAUSE)[:4]
-    rows = [("a", rare, 4), ("a", often, 3), ("a", most, 3), ("b", often, 2), ("b", most, 9), ("b", none, 0)]
-    grid = _advice(pd.DataFrame(rows, columns=["system", "cause", "topics"]))
-    assert [row[0] for row in grid.rows] == [EVERY_CAUSE[name].name for name in (most, often, rare)]
-
-
-def test_causes_by_slice_begin_with_the_cause_of_the_most_topics() -> None:
-    rows = [("x", "a", 4), ("x", "b", 3), ("y", "b", 3), ("y", "c", 9)]
-    table = pd.DataFrame(rows, columns=["slice", "cause", "topics"])
-    (fold,) = _slices(table.assign(system="bm25", slicing="kind", n=20, share=0.5, lo=0.4, hi=0.6), ["bm25"])
-    (grid,) = fold.blocks  # type: ignore[attr-defined]
-    titles = [column.title if isinstance(column, Col) else column for column in grid.columns]
-    assert titles == ["kind", "Topics", "c", "b", "a"]
 
 
 def test_cards_name_the_most_right_answers_and_the_fewest_hallucinations() -> None:
@@ -133,18 +95,6 @@ def test_of_many_slices_the_largest_are_shown_in_their_order() -> None:
     assert (shown[0][3].lo, shown[0][3].hi) == (0.55, 0.65)  # type: ignore[union-attr]
     assert [cell if cell == "" else cell.value for cell in last[2:]] == [0.5, "", 0.5, ""]  # type: ignore[union-attr]
     assert "10 slices with fewer topics" in note.text
-
-
-def test_the_topics_of_a_pair_are_those_of_the_measure_with_the_most() -> None:
-    pair = {"slicing": "kind", "slice": "x", "a": "bm25", "b": "sim", "difference": 0.1, "lo": 0.0, "hi": 0.2,
-            "p": 0.04, "p_holm": 0.04, "shrunk": 0.05, "shrunk_lo": 0.01, "shrunk_hi": 0.09}  # fmt: skip
-    rows = [{**pair, "measure": "ir_score", "n": 12}, {**pair, "measure": "correct", "n": 40}]
-    for order in (rows, rows[::-1]):
-        (fold,) = _pair(pd.DataFrame(order), "kind", {}, "measure")
-        grid = next(block for block in fold.blocks if isinstance(block, Grid))  # type: ignore[union-attr]
-        assert isinstance(count := grid.rows[0][1], Num)
-        assert count.value == 40
-        assert [cell.value for cell in grid.rows[0][2:]] == [0.1, 0.05, 0.1, 0.05]  # type: ignore[union-attr]
 
 
 def test_bars_of_the_causes_stand_beside_each_other_in_the_order_of_the_systems() -> None:

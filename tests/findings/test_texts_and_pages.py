@@ -9,11 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.finding import Num
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.findings.answers import cut_after_answers, recorded_costs
-from ragauge.findings.classes import shares_of_all
 from ragauge.findings.pooling import Pooled
 from ragauge.findings.terminal import common_text, job_line, leaderboard_text, valued
 from ragauge.findings.topics import longest_match, match_evidence
@@ -44,20 +42,6 @@ def test_what_a_file_does_not_tell_of_its_answers_is_left_out() -> None:
         "recorded_prompt_tokens": 6, "recorded_seconds_p50": 2.0, "recorded_seconds_p95": pytest.approx(2.9),
     }  # fmt: skip
     assert recorded_costs(answers.assign(seconds=0.0, prompt_tokens=0)) == {}
-
-
-def test_estimated_shares_are_those_of_the_two_headlines() -> None:
-    shares = pd.DataFrame(
-        {"system": "a", "share": ["correct_share", "judge_share_1", "hallucination_share"], "estimate": [0.5, 0.1, 0.2],
-         "estimate_lo": 0.1, "estimate_hi": 0.6, "classical": [0.4, 0.1, 0.3], "classical_lo": 0.0, "classical_hi": 0.7,
-         "n_judged": 20, "effective_n": 31.0}
-    )  # fmt: skip
-    grid = shares_of_all(shares, "Judged alone")
-    assert [list(row) for row in grid.rows] == [
-        ["a", name, Num(estimate, "share", 0.1, 0.6), Num(alone, "share", 0.0, 0.7), Num(20, "whole"),
-         Num(31.0, "whole")]
-        for name, estimate, alone in (("right", 0.5, 0.4), ("hallucination", 0.2, 0.3))
-    ]  # fmt: skip
 
 
 def test_a_job_s_line_has_what_it_measured() -> None:

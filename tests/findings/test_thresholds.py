@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.finding import Num, Tagged
 from ragauge.estimate import Zone, Zones
 from ragauge.estimate.intervals import Estimate
 from ragauge.estimate.thresholds import Threshold
@@ -18,10 +17,6 @@ from ragauge.findings.terminal import WIDTH
 from ragauge.findings.thresholds import (
     PredictorFound,
     ZonesFound,
-    _by_budget,
-    _by_zone,
-    _table,
-    _warnings,
     _without_zones,
     threshold_line,
     zone_blocks,
@@ -44,18 +39,6 @@ def threshold(**changes: Any) -> Threshold:
     return Threshold(**(known | changes))
 
 
-def test_a_threshold_has_a_row_with_what_it_is_worth() -> None:
-    (row,) = _table([("k", "right above", threshold())]).rows
-    assert list(row) == [
-        Tagged("k", below="right above"), Num(0.625, "score", 0.5, 0.75), Tagged("0.600 to 0.650"), "0.400 to 0.700",
-        Num(0.9, "share"), Num(0.7, "share"), Num(0.2, "points", 0.1, 0.3, "useful"), Num(40, "whole"),
-    ]  # fmt: skip
-    several = threshold(intervals=(interval(0.2, 0.3), interval(0.6, 0.65)), gain=Estimate(0.2, 0.0, 0.3, 40))
-    (row,) = _table([("k", "right above", several)]).rows
-    assert row[2] == Tagged("0.600 to 0.650", below="and 1 more")
-    assert row[6] == Num(0.2, "points", 0.0, 0.3)
-
-
 def test_a_threshold_in_a_line_says_whether_it_is_useful() -> None:
     line = threshold_line("k", "right above", threshold())
     assert line == "k = 0.625, right above: 20.0 points over guessing (10.0 to 30.0), useful"
@@ -66,41 +49,6 @@ def test_a_threshold_in_a_line_says_whether_it_is_useful() -> None:
     for degenerate, says in (("always", "every score lies above it"), ("never", "no score lies above it")):
         flat = threshold_line("k", "right above", threshold(degenerate=degenerate))
         assert flat == f"k = 0.625, right above: {says}, no use shown"
-
-
-def test_what_is_not_useful_or_says_always_the_same_is_warned_of() -> None:
-    weak = threshold(gain=Estimate(0.1, -0.1, 0.3, 40))
-    assert _warnings([("k", "right above", threshold())]) == []
-    (text,) = _warnings([("h", "lack below", weak), ("k", "right above", threshold())])
-    assert text.text.startswith("h is not shown to be useful")
-    for degenerate, says in (("always", "every score lies above it"), ("never", "no score lies above it")):
-        (text,) = _warnings([("k", "right above", threshold(degenerate=degenerate))])
-        assert text.text.startswith(f"k is degenerate: {says}")
-
-
-def test_charts_have_the_thresholds_of_each_budget() -> None:
-    rows = pd.concat(
-        pd.DataFrame({"qid": list("abcd"), "n_tokens": n, "ir_score": [0.1, 0.2, high, 1.0], "system": "s",
-                      "label": pd.array([1, 1, 5, 5 if n < 300 else None], dtype="Int8")})
-        for n, high in ((200, 0.8), (100, 0.4))
-    )  # fmt: skip
-    missing = rows.assign(n_tokens=300, label=pd.array([None] * len(rows), dtype="Int8"))
-    charts = _by_budget(pd.concat([rows, missing], ignore_index=True), 0)
-    for chart in charts.values():
-        assert list(chart) == [100, 200]
-        assert chart[100] == pytest.approx(0.3)
-        assert chart[200] == pytest.approx(0.5)
-
-
-def test_shares_by_zone_have_no_score_where_there_is_no_verdict() -> None:
-    zones = pd.DataFrame(
-        {"zone": ["above_k", "missing"], "share": [0.5, 0.0], "classes": ["5", ""], "judged_share": [0.4, 0.1],
-         "difference": [0.1, np.nan], "lo": [0.05, np.nan], "hi": [0.2, np.nan]}
-    )  # fmt: skip
-    assert [list(row) for row in _by_zone(zones).rows] == [
-        ["above k", "50.0 %", "5", Num(0.4, "share"), Num(0.1, "points", 0.05, 0.2)],
-        ["no verdict", "–", "–", Num(0.1, "share"), "–"],
-    ]
 
 
 def test_a_zone_says_what_holds_in_it_or_why_there_is_none() -> None:
