@@ -13,7 +13,6 @@ from ragauge.contract.errors import DataError
 from ragauge.datasets.labels import with_human_labels
 from ragauge.estimate.human import human_pairs, human_shares
 from ragauge.plugins.labels.command import main
-from ragauge.plugins.labels.design import draw, inclusion
 
 SYSTEMS = ("bm25", "sim")
 TOPICS = 60
@@ -133,23 +132,3 @@ def test_a_sheet_drawn_otherwise_and_runs_without_verdicts_are_refused(
     assert "was drawn from other runs, verdicts, earlier labels or --seed" in other
     assert "has 10 answers: a larger budget draws more" in fewer
     assert "bm25: no answer has a verdict" in silent
-
-
-def test_probabilities_of_being_drawn_by_hand_and_by_drawing() -> None:
-    # Of two topics the first is drawn where u1 / 0.25 < u2 / 0.75: with probability 1/6.
-    assert inclusion(np.array([0.25, 0.75]), 1) == pytest.approx([1 / 6, 5 / 6], abs=0.02)
-    rng = np.random.default_rng(0)
-    size = rng.gamma(0.7, size=50) + 0.1
-    size /= size.sum()
-    ranks = rng.random((4000, 50)) / size
-    drawn = (ranks <= np.partition(ranks, 14, axis=1)[:, 14:15]).mean(axis=0)
-    assert inclusion(size, 15) == pytest.approx(drawn, abs=0.04)
-
-
-def test_draws_of_one_seed_nest_and_equal_sizes_draw_equal_topics() -> None:
-    sizes = pd.Series(np.linspace(1, 3, 40), [f"q{i}" for i in range(40)])
-    few, more = draw(sizes, 5), draw(sizes, 12)
-    assert set(few.index[few["place"] < 5]) <= set(more.index[more["place"] < 12])
-    assert few["probability"].sum() == pytest.approx(5)
-    assert draw(sizes, 5, seed=1)["place"].tolist() != few["place"].tolist()
-    assert draw(sizes * 7, 5)["place"].tolist() == few["place"].tolist()
