@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from statsmodels.stats.proportion import proportion_confint
 
 from outcome_inputs import outcomes
 from ragauge.contract.errors import ConfigError
@@ -16,7 +15,6 @@ from ragauge.plugins.planning.labels import (
     correlation_lower,
     labels_for_width,
     plan_labels,
-    planned_widths,
     ppi_variance,
     variance_for_width,
 )
@@ -48,14 +46,6 @@ def test_the_variance_of_ppi_by_hand_and_beside_ppi_shares() -> None:
     # ppi_shares gives the width that is planned with.
     width = float(shares["hi"] - shares["lo"])
     assert variance_for_width(float(shares["estimate"]), width) == pytest.approx(variance, rel=0.05)
-
-
-def test_a_better_prediction_takes_fewer_labels_and_all_topics_may_be_too_few() -> None:
-    alone = labels_for_width(0.3, 0.1)
-    some = labels_for_width(0.3, 0.1, correlation=0.5, ratio=1.0, n_topics=2000)
-    fewer = labels_for_width(0.3, 0.1, correlation=0.9, ratio=1.0, n_topics=2000)
-    assert alone > some > fewer
-    assert labels_for_width(0.3, 0.1, correlation=0.9, ratio=1.0, n_topics=200) == math.inf
 
 
 def test_labels_of_a_pilot() -> None:
@@ -91,24 +81,6 @@ def test_a_share_of_0_or_1_is_planned_with_half_a_topic() -> None:
     assert never.loc["alone", "labels_upper"] == found.loc["alone", "labels_upper"]
 
 
-def test_labels_beside_a_prediction_that_is_too_timid() -> None:
-    """Its lambda would be above 1, where the variance depends on how much wider than it the labels vary."""
-    rng = np.random.default_rng(6)
-    right = rng.random(80) < 0.4
-    p5 = 0.5 + 0.05 * (2 * right - 1) + rng.normal(0, 0.03, 80)
-    frame = outcomes({"a": [0.5] * 80}, {"a": np.where(right, 5, 4).tolist()}).assign(p5=p5)
-    found = plan_labels(frame, 0.1, "retriever", n_topics=5000).set_index("kind").loc["predictor"]
-    share, rho, ratio = right.mean(), np.corrcoef(right, p5)[0, 1], right.std() / p5.std()
-    assert rho * ratio > 3
-    assert found["correlation"] == pytest.approx(rho)
-    assert found["labels"] == labels_for_width(share, 0.1, 0.95, rho, ratio, 5000)
-    upper = proportion_confint(right.sum(), 80, 0.4, "wilson")[1]
-    assert upper < 0.5
-    least = correlation_lower(right.astype(float), p5)
-    assert found["labels_upper"] == labels_for_width(upper, 0.1, 0.95, least, ratio, 5000)
-    assert found["labels"] < found["labels_upper"] < labels_for_width(upper, 0.1)
-
-
 def test_the_lower_limit_of_a_correlation_is_fishers_for_normal_values_and_lower_for_yes_or_no() -> None:
     rng = np.random.default_rng(8)
     x, e = rng.normal(0, 1, (2, 20_000))
@@ -126,26 +98,6 @@ def test_the_lower_limit_of_a_correlation_is_fishers_for_normal_values_and_lower
     draws = rng.integers(20_000, size=(300, 20_000))
     boot = [np.corrcoef(rare[d], found[d])[0, 1] for d in draws]
     assert limit == pytest.approx(np.quantile(boot, 0.2), abs=0.003)
-
-
-def test_widths_of_samples_are_those_that_ppi_shares_gives() -> None:
-    """Beside `ppi_shares` on topics whose correlation is that of the plan, for both targets."""
-    rng = np.random.default_rng(3)
-    p = rng.beta(0.8, 0.8, 4000)
-    right = rng.random(4000) < p
-    rho, ratio = float(np.corrcoef(right, p)[0, 1]), float(right.std() / p.std())
-    planned = planned_widths(float(right.mean()), rho, ratio, 4000)
-    assert [n for n, _, _ in planned] == [50, 100, 200, 400, 800, 1600]
-    judged = np.arange(4000) < 800
-    frame = pd.DataFrame(
-        {"qid": np.arange(4000), "judged": judged, "label": np.where(right, 5, 4), "p5": p, "p4": 1 - p}
-    )
-    frame = frame.assign(p1=0.0, p2=0.0, p3=0.0)
-    for at, target in ((1, "population"), (2, "topics")):
-        row = ppi_shares(frame.assign(sample_target=target)).set_index("share").loc["correct_share"]
-        assert planned[4][at] == pytest.approx(row["hi"] - row["lo"], rel=0.06)
-    assert planned[4][2] < planned[4][1]
-    assert planned_widths(0.5, 0.0, math.inf, 60)[0][1] == pytest.approx(0.2703, abs=1e-4)
 
 
 def test_labels_are_planned_for_the_topics_that_the_leaderboard_counts() -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from outcome_inputs import outcomes
-from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.errors import DataError
 from ragauge.estimate import compare_pairs
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.plan import (
@@ -103,35 +103,6 @@ def test_a_pilot_without_differences_cannot_tell_how_many_topics_it_takes() -> N
     [pair] = plan_topics(frame, "correct", 0.1, group="retriever").to_dict("records")
     assert math.isnan(pair["topics"])
     assert pair["topics_upper"] == topics_for_shares(1 - 0.2 ** (1 / 3), 0.1)
-
-
-@pytest.mark.parametrize(
-    ("values", "says"),
-    [
-        ({"power": 1.2}, "power=1.2: allowed are numbers above alpha"),
-        ({"power": 0.04}, "power=0.04: allowed are numbers above alpha"),
-        ({"power": math.nan}, "power=nan"),
-        ({"alpha": 0.0}, "alpha=0.0"),
-        ({"difference": 0.0}, "difference=0.0: allowed are numbers above 0 to 1"),
-        ({"difference": 1.5}, "difference=1.5: allowed are numbers above 0 to 1"),
-        ({"difference": -0.1}, "difference=-0.1"),
-        ({"confidence": 1.0}, "confidence=1.0"),
-        ({"comparisons": 0}, "comparisons=0"),
-        ({"measure": "em"}, "measure='em': allowed are ir_score, correct, hallucination"),
-    ],
-)
-def test_values_out_of_range_are_told_in_one_line(values, says) -> None:
-    given = {"measure": "ir_score", "difference": 0.1, **values}
-    with pytest.raises(ConfigError) as error:
-        plan_topics(outcomes(SCORES, LABELS), group="retriever", **given)
-    assert says in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_a_pilot_of_one_topic_is_refused() -> None:
-    frame = outcomes({name: values[:1] for name, values in SCORES.items()})
-    with pytest.raises(DataError, match=r"^pilot: 1 topic\(s\) of a and b; a variance takes at least 2$"):
-        plan_topics(frame, "ir_score", 0.1, group="retriever")
 
 
 def test_a_plan_counts_clusters_that_are_alike_as_one_topic():
