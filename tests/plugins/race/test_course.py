@@ -21,23 +21,6 @@ def raced(table: np.ndarray, rules: Rules, most: int | None = None) -> tuple[Cou
     return run_race(ask, *table.shape, rules), asked
 
 
-def test_the_hopeless_leave_at_the_first_look_and_are_asked_no_more() -> None:
-    table = np.zeros((3, 400))
-    table[1] = 1.0
-    table[2, ::2] = 1.0
-    course, asked = raced(table, Rules())
-    assert asked == [([0, 1, 2], 60)]
-    assert course.running == [1]
-    assert course.used == [60, 60, 60]
-    assert {dropped.why for dropped in course.dropped.values()} == {BEATEN}
-    assert course.dropped[0].rival == 1
-    assert course.why == "one system is left"
-    rows = course.results().set_index("system")
-    assert rows.loc[1, "difference"] == 0
-    assert rows.loc[0, "difference_high"] < -0.5
-    assert rows.loc[2, "low"] < 0.5 < rows.loc[2, "high"]
-
-
 def test_systems_that_tie_leave_one() -> None:
     rng = np.random.default_rng(3)
     table = np.repeat((rng.random(2000) < 0.5).astype(float)[None], 3, axis=0)
@@ -56,27 +39,6 @@ def test_a_close_race_takes_all_topics_and_is_exact_then() -> None:
     rows = course.results()
     np.testing.assert_allclose(rows["low"], table.mean(axis=1))
     np.testing.assert_allclose(rows["high"], table.mean(axis=1))
-
-
-def test_the_money_runs_out() -> None:
-    rng = np.random.default_rng(5)
-    table = (rng.random((3, 500)) < 0.5).astype(float)
-    course, _ = raced(table, Rules(margin=0.0), most=100)
-    assert course.why == "the money ran out"
-    assert course.used == [100, 100, 100]
-    assert len(course.running) == 3
-
-
-def test_a_system_that_cannot_be_answered_leaves_the_race_to_the_others() -> None:
-    rng = np.random.default_rng(6)
-    table = (rng.random((3, 500)) < 0.5).astype(float)
-    table[1, 70] = np.nan
-    table[2] = 0.0
-    course, asked = raced(table, Rules(margin=0.0))
-    assert asked[1] == ([0, 1], 80)  # the last was beaten at the first look
-    assert course.failed == {1: 60}
-    assert course.running == [0]
-    assert course.used == [80, 60, 60]
 
 
 @pytest.mark.parametrize(
