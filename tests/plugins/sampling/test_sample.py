@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge import track
 from ragauge.contract.errors import ConfigError
+from ragauge.estimate.predictor import fit_predictor
 from ragauge.estimate.topic_samples import Listed
 from ragauge.plugins.sampling.command import main
 
@@ -86,15 +89,48 @@ def test_a_topic_that_the_file_lacks_is_named(tmp_path: Path) -> None:
         drawn.chosen(pd.Series(["a", "d"]), [])
 
 
-def test_unanswerable_topics_are_a_stratum_of_their_own_with_their_part_of_the_sample(sweep: Path) -> None:
+def test_each_stratum_draws_the_first_topics_in_the_order_of_the_seed(
+    sweep: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 200 topics 40 cannot be answered: they are a stratum of their own, with their part of the sample."""
+    jobs = []
     for job in ("0", "1"):
         file = sweep / job / "outcomes.parquet"
         rows = pd.read_parquet(file)
         marked = rows.index >= 160
-        rows.assign(unanswerable=marked, ir_score=rows["ir_score"].mask(marked)).to_parquet(file)
-    assert main([str(sweep), "--n", "100", "--out", str(sweep / "sample.csv")]) == 0
+        jobs.append(rows.assign(unanswerable=marked, ir_score=rows["ir_score"].mask(marked)))
+        jobs[-1].to_parquet(file)
+    assert main([str(sweep), "--n", "100", "--seed", "3", "--out", str(sweep / "sample.csv")]) == 0
     drawn = pd.read_csv(sweep / "sample.csv").set_index("qid")
-    apart = drawn.index >= "q160"
-    assert set(drawn.loc[apart, "stratum"]) == {3}
-    assert set(drawn.loc[~apart, "stratum"]) == {0, 1, 2}
-    assert (drawn["answered"].sum(), drawn.loc[apart, "answered"].sum()) == (100, 20)
+    said = capsys.readouterr().out.splitlines()
+    assert [len(drawn[drawn["stratum"] == s]) for s in range(4)] == [54, 53, 53, 40]
+    assert set(drawn.index[drawn["stratum"] == 3]) == {f"q{i}" for i in range(160, 200)}
+    assert (drawn["answered"].sum(), drawn.loc[drawn["stratum"] == 3, "answered"].sum()) == (100, 20)
+    for stratum, part in drawn.groupby("stratum"):
+        order = sorted(part.index, key=lambda qid: hashlib.blake2b(f"3\0{qid}".encode(), digest_size=16).hexdigest())
+        assert part.loc[order[: part["answered"].sum()], "answered"].all()
+        counts = f"stratum {stratum}: {part['answered'].sum()} of {len(part)} topics"
+        assert f"{counts}; P(right) {part['p_right'].mean():.2f} in the mean" in said
+    # Both jobs count in the probability of a topic.
+    both = (jobs[0]["ir_score"] + jobs[1]["ir_score"])[:160]
+    assert drawn["p_right"].iloc[:160].corr(both.set_axis(drawn.index[:160]), method="spearman") > 0.97
+
+
+def test_a_logged_predictor_is_used_in_place_of_the_verdicts(sweep: Path) -> None:
+    rows = pd.concat([pd.read_parquet(sweep / job / "outcomes.parquet") for job in "01"], ignore_index=True)
+    other = fit_predictor(rows.assign(ir_score=1 - rows["ir_score"]))  # right where the score is low
+    example = rows[["ir_score"]].iloc[:3].reset_index(drop=True)
+    track.save_predictor(sweep / "predictor", other.model, example, {})
+    arguments = ["--n", "80", "--predictor", str(sweep / "predictor"), "--out", str(sweep / "sample.csv")]
+    assert main([str(sweep), *arguments, "--tracking-uri", f"sqlite:///{sweep / 'mlflow.db'}"]) == 0
+    drawn = pd.read_csv(sweep / "sample.csv").set_index("qid")["p_right"]
+    assert drawn.corr(rows.groupby("qid")["ir_score"].mean(), method="spearman") < -0.9
+
+
+def test_verdicts_on_one_topic_fit_no_predictor(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for job in ("0", "1"):
+        file = sweep / job / "outcomes.parquet"
+        rows = pd.read_parquet(file)
+        rows.assign(label=rows["label"].where(rows["qid"] == "q007")).to_parquet(file)
+    assert main([str(sweep), "--n", "80"]) == 2
+    assert "--predictor: the folder has no verdicts" in capsys.readouterr().err
