@@ -10,14 +10,14 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import Quote, QuotedString
 
 from ragauge.commands.asking import ask_app
 from ragauge.commands.conf import OWN
-from ragauge.commands.rows import line_of, rows_of
+from ragauge.commands.rows import line_of, rows_of, without_deep
 from ragauge.contract import loading
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets.recordings import opened_row, systems_in
@@ -119,8 +119,16 @@ def _text(key: str, value: Any) -> str:
     raise ConfigError(f"{key}: {type(value).__name__} is none of text, number, true or false, None, list and dict")
 
 
-def sample_file(samples: Any, app: Callable[[str], Any] | None, folder: Path) -> tuple[Path, list[str]]:
-    """The path of a file with the samples, and the systems in its rows.
+class SampleFile(NamedTuple):
+    """A file of samples, the systems in its rows, and whether a value was nested too deep to be kept."""
+
+    path: Path
+    systems: Sequence[str]
+    lacks_values: bool = False
+
+
+def sample_file(samples: Any, app: Callable[[str], Any] | None, folder: Path) -> SampleFile:
+    """The file of samples.
 
     samples: rows as dicts or objects, a DataFrame, a RAGAS or DeepEval dataset, or the path of a file. Samples that are
         no file, or that an app adds to, become one in `folder`, which is named by its content.
@@ -130,16 +138,17 @@ def sample_file(samples: Any, app: Callable[[str], Any] | None, folder: Path) ->
     rows = rows_of(samples)
     systems = list(dict.fromkeys(system for row in rows for system in systems_in(opened_row(row))))
     if isinstance(samples, (str, os.PathLike)) and app is None:
-        return Path(samples).expanduser().absolute(), systems
+        return SampleFile(Path(samples).expanduser().absolute(), systems)
     failed = None
     try:
         if app is not None:
             failed = ask_app(app, rows)
     finally:  # what an app has answered is kept, whatever stops it
-        content = "".join(f"{line_of(row, number)}\n" for number, row in enumerate(rows, 1))
+        kept, n_deep = without_deep(rows)
+        content = "".join(f"{line_of(row, number)}\n" for number, row in enumerate(kept, 1))
         file = folder.absolute() / f"{hashlib.sha256(content.encode()).hexdigest()[:16]}.jsonl"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content, encoding="utf-8")
     if failed is not None:
         raise DataError(f"{failed}; the rows: {file}")
-    return file, systems
+    return SampleFile(file, systems, lacks_values=n_deep > 0)

@@ -60,15 +60,15 @@ def evaluate(
     if isinstance(metrics, str):
         raise ConfigError(f"metrics={metrics!r}: allowed are lists of names, such as ['em', 'f1']")
     folder = Path(settings.get("store") or default_folder()) / "samples"
-    file, systems = given.sample_file(samples, app, folder)
-    own = {"experiment": "recorded", "recorded.path": file, "answers": [*metrics], "judge": judge}
-    if app is not None:  # what it gave no contexts for has none that are known
+    file = given.sample_file(samples, app, folder)
+    own = {"experiment": "recorded", "recorded.path": file.path, "answers": [*metrics], "judge": judge}
+    if app is not None or file.lacks_values:  # contexts that are not there are not known
         own["retriever.on_missing"] = "missing"
     own |= settings
     texts = [*given.overrides(overrides, {}, swept=False), *given.overrides((), own, swept=False)]
-    if len(systems) < 2:
+    if len(file.systems) < 2:
         return run(texts, None, {})
-    return sweep([*texts, *given.overrides((), {"recorded.system": systems}, swept=True)], None, {})
+    return sweep([*texts, *given.overrides((), {"recorded.system": file.systems}, swept=True)], None, {})
 
 
 def sweep(overrides: Overrides, config_dir: str | Path | None, settings: Mapping[str, Any]) -> results.SweepResult:

@@ -27,6 +27,7 @@ DIVIDED = {".csv": ",", ".tsv": "\t"}  # what stands between two cells
 SUFFIXES = (*PARQUET, ".jsonl", ".ndjson", ".json", *DIVIDED)  # of tables; a suffix of packing may follow
 _FIELD_LIMIT = 2**31 - 1  # characters of a CSV cell; csv stops at 131,072 of its own accord
 _WHOLE_BYTES = 64_000_000
+_TOO_DEEP = "its values are nested too deep"
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"\s*")
 _ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # may be a lone surrogate
@@ -68,14 +69,16 @@ def parse_json(row: Any) -> Any:
     try:
         return _sound(_decoded(row) if isinstance(row, bytes) else row)
     except RecursionError:
-        raise BadRow("its values are nested too deep") from None
+        raise BadRow(_TOO_DEEP) from None
 
 
 def _decoded(line: bytes) -> Any:
     text = text_of(line)
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise BadRow(_TOO_DEEP) from None
+    except ValueError as error:
         goes_on = "the object goes on in the next line; write each on one (jq -c . FILE)"
         raise BadRow(f"not a line of JSON: {goes_on if text.strip() == '{' else error}") from None
 
@@ -154,12 +157,30 @@ def json_value(file: Path) -> Any:
         data += line
         require_short(file, len(data), most, "it")
     try:
-        found = json.loads(text_of(bytes(data)))
+        text = text_of(bytes(data))
+        found = json.loads(text)
         return _sound(found) if _ESCAPED_HALF.search(data) else found
     except BadRow as bad:
         raise DataError(f"{file}: {bad}") from None
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise DataError(f"{file}{_deep_row(text)}: {_TOO_DEEP}") from None
+    except ValueError as error:
         raise DataError(f"{file}: not a JSON file: {error}") from None
+
+
+def _deep_row(text: str) -> str:
+    """Which entry of a JSON list cannot be read, as it is nested too deep: ", row 2"; "" of another file."""
+    at, number = _SPACE.match(text).end(), 0  # type: ignore[union-attr]
+    while text[at : at + 1] in ("[", ","):
+        number += 1
+        try:
+            _, at = _DECODER.raw_decode(text, _SPACE.match(text, at + 1).end())  # type: ignore[union-attr]
+        except RecursionError:
+            return f", row {number}"
+        except ValueError:
+            break
+        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+    return ""
 
 
 def json_list(file: Path) -> list[Any]:
