@@ -94,15 +94,15 @@ def test_a_missing_verdict_is_not_right():
     assert (row["difference"], row["n"]) == (0.5, 4)
 
 
-def test_hallucinations_of_a_pair_are_compared_by_mcnemar():
-    # a hallucinates (2, 4) on six topics of eight, b on one of them and on one other; no verdict is none
+def test_hallucinations_of_a_pair_are_compared_by_mcnemar_on_the_topics_with_both_verdicts():
+    # Both have a verdict on seven topics. a alone hallucinates (2, 4) on four of them, b alone on one.
     frame = outcomes(
         {"a": [0.5] * 8, "b": [0.5] * 8}, {"a": [2, 4, 2, 4, 2, 4, 5, 1], "b": [2, 1, 5, 3, None, 1, 4, 5]}
     )
     row = compare_pairs(frame).set_index("measure").loc["hallucination"]
-    assert (row["difference"], row["n"]) == (0.5, 8)
-    assert row["p"] == pytest.approx(2 * 7 / 64)  # five topics against one
-    alone = paired_share_interval(np.repeat([1.0, -1.0, 0.0], [5, 1, 2]))
+    assert (row["difference"], row["n"]) == (pytest.approx(3 / 7), 7)
+    assert row["p"] == pytest.approx(2 * 6 / 32)  # four topics against one
+    alone = paired_share_interval(np.repeat([1.0, -1.0, 0.0], [4, 1, 2]))
     assert (row["lo"], row["hi"]) == pytest.approx((alone.lo, alone.hi))
 
 
@@ -153,6 +153,16 @@ def test_a_difference_on_a_sample_is_weighted_by_strata():
     assert (row["lo"], row["hi"]) == pytest.approx((max(middle - reach, -1), min(middle + reach, 1)))
     assert row["p"] == pytest.approx(2 * student.sf(middle / error, 3))
     assert pairs.loc["ir_score", "n"] == 9
+
+
+def test_a_judged_topic_without_a_verdict_is_left_out_of_the_sample_for_hallucinations():
+    frame = sampled_pair()
+    third = frame.groupby("retriever").cumcount() == 2
+    known = compare_pairs(frame[~third]).set_index("measure").loc["hallucination"]
+    frame.loc[third & frame["retriever"].eq("a"), "label"] = pd.NA
+    pairs = compare_pairs(frame).set_index("measure")
+    assert pairs.loc["hallucination", known.index].tolist() == known.tolist()
+    assert (known["n"], pairs.loc["correct", "n"]) == (4, 5)
 
 
 def test_predictions_of_the_topics_left_out_move_a_difference():

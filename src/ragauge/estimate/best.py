@@ -84,7 +84,8 @@ def best_sets(
         if of_class:
             values = values.loc[:, values.columns.isin(compared)]
         if measure == "hallucination":
-            values = values.mask(missing.reindex_like(values) & values.notna(), 1.0)
+            asked_about = tables["correct"].reindex_like(values).notna()
+            values = values.mask(missing.reindex_like(values) & asked_about, 1.0)
         values = values.dropna(axis="index", how="all").dropna(axis="columns", how="all")
         if values.empty:  # of classes, where no group has verdicts enough
             continue

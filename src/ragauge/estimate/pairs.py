@@ -52,9 +52,10 @@ def compare_pairs(
     `frame` has one row per topic and group. Returns [a, b, measure, difference, lo, hi, p, p_holm, n]: the difference
     of a less b with its interval over topics, p of a test, and p_holm as in `corrected`. For `ir_score` it is the
     sign-flip permutation test of the mean difference: all flips where there are at most 9,999, else that many at
-    random. For `correct` (class 5) and `hallucination` (classes 2 and 4) it is McNemar's exact test; a missing verdict
-    is neither. Where the frame has clusters, the test of every measure is that of the sums over clusters, whose signs
-    flip (`sign_flip_p`). The interval is that of `paired_mean` (`ir_score`) or of `paired_share_interval`. Where a
+    random. For `correct` (class 5) and `hallucination` (classes 2 and 4) it is McNemar's exact test. A missing verdict
+    is not right; for hallucinations its topic is left out of the pair. Where the frame has clusters, the test of every
+    measure is that of the sums over clusters, whose signs flip (`sign_flip_p`). The interval is that of `paired_mean`
+    (`ir_score`) or of `paired_share_interval`. Where a
     sample of either group's topics was judged (columns judged, stratum, p1..p5), `powered_difference` compares
     `correct` and `hallucination` over all topics that both have. n counts the judged ones, and numbers are NaN where
     they are too few. With several of the judge's prompts the values are means over them, tested by signs. Prompts that
@@ -229,16 +230,17 @@ class _Sampled:
             averaged: np.ndarray = found.mean(axis=1)
             return averaged
 
-        f = difference(self.predicted[measure])
-        common = ~np.isnan(f)
-        all_judged = self.judged[groups].all(axis=1).to_numpy()[common]
+        f, seen = difference(self.predicted[measure]), difference(values)
+        judged = self.judged[groups].all(axis=1).to_numpy()
+        common = ~np.isnan(f) & ~(judged & np.isnan(seen))
+        all_judged = judged[common]
         if all_judged.all():
             return None
         # Samples of one seed nest: the topics that all judged are the smallest sample, drawn by its strata.
         smallest = min(groups, key=lambda group: self.judged[group].sum())
         stratum = self.stratum[smallest].to_numpy(dtype=float)[common]
         clusters = None if self.clusters is None else self.clusters[common]
-        return difference(values)[common], f[common], all_judged, stratum, clusters
+        return seen[common], f[common], all_judged, stratum, clusters
 
 
 def powered_difference(
@@ -302,7 +304,8 @@ def topic_tables(
     Values of `classes` are 0 or 1; by default they are `correct` and `hallucination`.
 
     Those of classes are NaN for a topic that a sample left out, so that pairs are compared on the judged
-    topics, and for rows that are not `with_classes`.
+    topics, and for rows that are not `with_classes`. A missing verdict is 0 for `correct` and judge_share_5. It is NaN
+    for the others: it may be a hallucination.
     """
     check_outcomes(frame, keys=("qid", group), may_lack=("ir_score",))
     twice = frame.duplicated(["qid", group])
@@ -338,9 +341,16 @@ def of_class(labels: np.ndarray, classes: Sequence[str] = OF_CLASSES) -> dict[st
 
 
 def _means_of_class(frame: pd.DataFrame, classes: Sequence[str]) -> dict[str, np.ndarray]:
-    """`of_class` of the rows' labels: the mean over the judge's prompts."""
-    values = over_prompts(frame, lambda one: np.array(list(of_class(labels_of(one), classes).values())))
-    return dict(zip(classes, values, strict=True))
+    """`of_class` of the rows' labels, as `topic_tables` has them: the mean over the judge's prompts."""
+    unknown = np.array([RIGHT not in _MEMBERS[name] for name in classes], dtype=bool)
+
+    def of_prompt(one: pd.DataFrame) -> np.ndarray:
+        labels = labels_of(one)
+        found = np.array(list(of_class(labels, classes).values()))
+        found[np.ix_(unknown, labels == 0)] = np.nan
+        return found
+
+    return dict(zip(classes, over_prompts(frame, of_prompt), strict=True))
 
 
 def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:
