@@ -199,7 +199,7 @@ def test_report_prints_what_it_wrote(monkeypatch: pytest.MonkeyPatch, capsys: Ca
     assert results.report(["folder"]) == 0
     assert capsys.readouterr().out == "a.html\nfigures\n"
     assert results.report(["run", "--tracking-uri", "u", "--figures", "png", "--figures", "pdf"]) == 0
-    assert asked == [("folder", None, []), ("run", "u", ["png", "pdf"])]
+    assert asked == [("folder", None, [], False), ("run", "u", ["png", "pdf"], False)]
 
 
 def test_pool_ends_with_the_code_of_the_pooled_sweep(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

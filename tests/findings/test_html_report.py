@@ -263,6 +263,22 @@ def test_short_matches_are_counted_but_not_marked() -> None:
     assert part.marked
 
 
+def test_no_file_is_replaced_by_a_report_or_its_figures_that_ragauge_did_not_write(tmp_path: Path, capsys) -> None:
+    folder = write_sweep(tmp_path, judged=False)
+    page, figures = folder / "report.html", folder / "report-figures"
+    page.write_text("<!doctype html>\n<title>mine</title>")
+    assert main([str(folder), "--figures", "svg"]) == 2
+    assert f"{page} is there, and ragauge did not write it" in capsys.readouterr().err
+    page.unlink()
+    figures.mkdir()
+    (figures / "mine.svg").write_text("mine")
+    assert main([str(folder), "--figures", "svg"]) == 2
+    assert f"{figures / 'mine.svg'} is there, and no report.html beside its folder" in capsys.readouterr().err
+    assert not page.exists()
+    assert main([str(folder), "--figures", "svg", "--force"]) == 0
+    assert main([str(folder), "--figures", "svg"]) == 0  # its own are replaced
+
+
 def test_without_verdicts_there_are_no_sections_of_them(tmp_path: Path) -> None:
     folder = write_sweep(tmp_path, judged=False)
     assert main([str(folder)]) == 0

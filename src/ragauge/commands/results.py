@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ragauge.commands._errors import told
+from ragauge.contract.output_files import add_force
 
 # Imports inside the commands follow their arguments: they take seconds.
 
@@ -27,10 +28,11 @@ def report(arguments: Sequence[str] | None = None) -> int:
         metavar="FORMAT",
         help="writes the figures, too, into a folder beside the report: png, svg, pdf",
     )
+    add_force(parser)
     given = parser.parse_args(arguments)
     from ragauge.experiment.sweep import reports
 
-    for path in reports.write(given.source, given.tracking_uri, given.figures):
+    for path in reports.write(given.source, given.tracking_uri, given.figures, given.force):
         print(path)
     return 0
 

@@ -6,7 +6,7 @@ import argparse
 import os
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,11 +20,11 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="write over a file that ragauge did not write")
 
 
-def refuse_foreign(file: Path, mark: str, force: bool) -> None:
+def refuse_foreign(file: Path, mark: str | Sequence[str], force: bool) -> None:
     """ConfigError for an existing file without ragauge's mark at its beginning, unless force is set.
 
-    mark: the beginning of every such file that ragauge writes. An empty file may be written, and what is no plain
-    file, such as /dev/stdout, is.
+    mark: what every such file of ragauge has at its beginning, or several texts of which one is there. An empty file
+    may be written, and what is no plain file, such as /dev/stdout, is.
     """
     if force:
         return
@@ -35,7 +35,8 @@ def refuse_foreign(file: Path, mark: str, force: bool) -> None:
             begins = stream.read(_LOOKED_AT)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file} cannot be written: {getattr(error, 'strerror', error)}") from error
-    if begins and mark.encode() not in begins:
+    marks = [mark] if isinstance(mark, str) else mark
+    if begins and not any(one.encode() in begins for one in marks):
         raise ConfigError(f"{file} is there, and ragauge did not write it: give another name, or --force")
 
 

@@ -69,6 +69,10 @@ class Page:
     lead: Sequence[str] = ()
 
 
+# What every report has at its beginning (template/head.html).
+REPORT_MARK = """content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">"""
+
+
 def write_report(pages: Sequence[Page], path: Path) -> None:
     """Writes the pages as one HTML file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -122,7 +122,9 @@ def test_a_participant_is_a_recorded_system(files: dict[str, Path], tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_one_command_reads_a_run_and_one_writes_it_again(files: dict[str, Path], tmp_path: Path) -> None:
+def test_one_command_reads_a_run_and_one_writes_it_again(
+    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = " ".join(one["text"] for one in ANSWERS[0]["answer"])
     nuggets = [
         {"text": "Anna built it", "importance": "vital", "assignment": "support"},
@@ -151,6 +153,16 @@ def test_one_command_reads_a_run_and_one_writes_it_again(files: dict[str, Path],
     assert found is not None
     assert found["tag"] == "team-é"
     assert read_trec_run(tmp_path / "again/run.trec")["docno"].tolist() == [A1, A0]
+    before = {file: file.read_bytes() for file in (tmp_path / "again").iterdir()}
+    again = ["export", str(tmp_path / "out"), "-o", str(tmp_path / "again")]
+    assert command.main([*again, "--year", "2025"]) == command.main(again) == 0
+    for file in before:
+        file.write_text("a file of the user's")
+        assert command.main(again) == 2
+        assert f"{file} is there, and ragauge did not write it" in capsys.readouterr().err
+        assert {one: one.read_bytes() for one in before} == {**before, file: b"a file of the user's"}
+        assert command.main([*again, "--force"]) == 0
+        assert {one: one.read_bytes() for one in before} == before
 
 
 def test_scores_are_those_of_exact_fractions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

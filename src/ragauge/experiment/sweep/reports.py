@@ -9,10 +9,11 @@ from pathlib import Path
 from ragauge import track
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.output_files import refuse_foreign
 from ragauge.experiment.sweep.jobs import experiments, find, load
 from ragauge.findings.pooling import pooled
 from ragauge.show.drawing import save
-from ragauge.show.html import write_report
+from ragauge.show.html import REPORT_MARK, write_report
 
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -38,7 +39,7 @@ def _loaded(folder: Path) -> list[Jobs]:
     return loaded
 
 
-def write(source: str, tracking_uri: str | None = None, figures: Sequence[str] = ()) -> list[Path]:
+def write(source: str, tracking_uri: str | None = None, figures: Sequence[str] = (), force: bool = False) -> list[Path]:
     """Writes the report of each experiment in the source; returns the paths.
 
     figures: formats (png, svg, pdf) in which the figures are written, too, into a folder beside the report
@@ -46,27 +47,33 @@ def write(source: str, tracking_uri: str | None = None, figures: Sequence[str] =
 
     `source` is a sweep's folder, which the report goes into, or the id of the MLflow run of a sweep or of a
     job. Where the run's sweep has no folder on this machine, the report is made of what MLflow holds and goes
-    into the working directory.
+    into the working directory. ConfigError where a file stands in the report's place that ragauge did not write, or
+    figures that have no report beside them, and force is not set.
     """
     located = _located(source, tracking_uri)
     if isinstance(located, list):
         path = Path.cwd() / f"report-{located[0].sweep_id}.html"
-        return _written(located, path, figures)
+        return _written(located, path, figures, force)
     loaded = experiments(_loaded(located))
     written = []
     for groups in loaded:
         experiment = re.sub(r"[^\w.-]+", "_", groups[0].experiment)
         path = located / ("report.html" if len(loaded) == 1 else f"report-{experiment}.html")
-        written += _written(groups, path, figures)
+        written += _written(groups, path, figures, force)
     return written
 
 
-def _written(groups: Sequence[Jobs], path: Path, figures: Sequence[str]) -> list[Path]:
+def _written(groups: Sequence[Jobs], path: Path, figures: Sequence[str], force: bool) -> list[Path]:
+    refuse_foreign(path, REPORT_MARK, force)
+    drawings = path.with_name(f"{path.stem}-figures")
+    theirs = next((file for kind in figures for file in sorted(drawings.rglob(f"*.{kind}"))), None)
+    if theirs is not None and not path.exists() and not force:
+        raise ConfigError(f"{theirs} is there, and no {path.name} beside its folder: move the folder away, or --force")
     pages = [pooled(jobs).page for jobs in groups]
     write_report(pages, path)
     written = [path]
     for number, page in enumerate(pages, 1):
-        folder = path.with_name(f"{path.stem}-figures") / (f"group-{number}" if len(pages) > 1 else "")
+        folder = drawings / (f"group-{number}" if len(pages) > 1 else "")
         for name, drawn in page.figures.items():
             for kind in figures:
                 written.append(folder / f"{name}.{kind}")

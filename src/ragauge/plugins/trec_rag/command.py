@@ -21,6 +21,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--run-id", help="the run's name; else that of the run that was read, or the retriever's")
     export.add_argument("--year", type=int, choices=(2024, 2025), help="the format; else that of the run, or 2024")
     export.add_argument("--team", default="organizer", help="the team's id in the format of 2025")
+    add_force(export)
     scores = commands.add_parser("scores", help="strict and other scores of a file of assignments")
     scores.add_argument("file", type=Path, help="assignments as nuggetizer writes them, JSON Lines")
     scores.add_argument("-o", "--out", type=Path, required=True, help="the file to write, a row a topic and the means")
@@ -43,6 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from ragauge.plugins.trec_rag.writing import write_files  # after the arguments: it imports for seconds
 
     out = given.out or given.folder / "trec_rag"
-    for name, n in write_files(given.folder, out, given.run_id, given.year, given.team).items():
+    for name, n in write_files(given.folder, out, given.run_id, given.year, given.team, given.force).items():
         print(f"{out / name}: {n:,} rows")
     return 0

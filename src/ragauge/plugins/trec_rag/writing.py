@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from ragauge.contract import __version__
+from ragauge.contract.output_files import refuse_foreign, replacing, write_output
 from ragauge.contract.records import DETAILS_FILE, OUTCOMES_FILE, RECORD_FILE, read_record, read_table
 from ragauge.measures.rankings import write_trec_run
 from ragauge.plugins.export.samples import samples, stored
@@ -21,26 +22,38 @@ from ragauge.plugins.trec_rag.system import METADATA, REFERENCES, RUN_ID, TOPIC_
 
 _RANKED = ("reranked", "without_own", "rewritten", "run")  # the stages that may make a job's run, the last first
 _START, _END = "# ir_metadata.start", "# ir_metadata.end"
+# How the files begin that ragauge writes; answers as in 2024 or in 2025.
+_MARKS: Mapping[str, Sequence[str]] = {
+    "answers.jsonl": ('{"run_id": ', '{"metadata": '),
+    "run.trec": (_START,),
+    "nuggets.jsonl": ('{"query": ',),
+    "assignments.jsonl": ('{"query": ',),
+}
 
 
-def write_files(folder: Path, out: Path, run_id: str | None, year: int | None, team: str) -> dict[str, int]:
+def write_files(
+    folder: Path, out: Path, run_id: str | None, year: int | None, team: str, force: bool = False
+) -> dict[str, int]:
     """Writes the files of the job in a folder; how many rows each has.
 
     answers.jsonl, run.trec, and, where nuggets were measured, nuggets.jsonl and assignments.jsonl.
     run_id, year: None is that of a participant's run that was read, else the retriever's name and 2024.
-    DataError where the folder holds no finished job.
+    DataError where the folder holds no finished job. ConfigError where one of the files is there, ragauge did not write
+    it, and force is not set; then none is written.
     """
+    for name, mark in _MARKS.items():
+        refuse_foreign(out / name, mark, force)
     answers = list(rag_answers(folder, run_id, year, team))
     record = read_record(folder / RECORD_FILE)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "answers.jsonl").write_text("".join(one.line() for one in answers), encoding="utf-8")
+    write_output(out / "answers.jsonl", "".join(one.line() for one in answers))
     written = {"answers.jsonl": len(answers)}
     run = stored(record, next(stage for stage in _RANKED if stage in record["entries"]), "run")
     if len(run):
         tag = answers[0].run_id if answers else str(run_id)
-        write_trec_run(run, out / "run.trec", tag)
-        body = (out / "run.trec").read_text(encoding="utf-8")
-        (out / "run.trec").write_text(ir_metadata(metadata_of(record, tag)) + body, encoding="utf-8")
+        with replacing(out / "run.trec") as draft:
+            write_trec_run(run, draft, tag)
+            body = draft.read_text(encoding="utf-8")
+            draft.write_text(ir_metadata(metadata_of(record, tag)) + body, encoding="utf-8")
         written["run.trec"] = body.count("\n")
     nuggets = _nuggets(folder, {str(one.topic_id): one for one in answers})
     if nuggets:
@@ -127,7 +140,7 @@ def _without(row: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _write(file: Path, rows: list[dict[str, Any]]) -> None:
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_output(file, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def metadata_of(record: Mapping[str, Any], tag: str) -> dict[str, Any]:
