@@ -90,6 +90,51 @@ def test_no_command_asks_the_server_that_only_a_folder_names(
     assert set(theirs.asked) == {"Bearer my-own-token"}
 
 
+def test_jobs_that_wait_for_verdicts_send_no_key_where_only_their_folder_points(
+    folder: str, theirs: _Listener, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = Path(folder) / "0" / "job.json"
+    record = json.loads(file.read_text())
+    ledger_there = record["ledgers"]["judge"]
+    record |= {"deferred": True, "tracking_uri": f"sqlite:///{tmp_path}/mine.db", "store": str(tmp_path / "no store")}
+    file.write_text(json.dumps(record))
+    (file.parent / ".hydra").mkdir()
+    config = """
+store: /their/store
+tracking: {uri: 'https://theirs.example'}
+judge:
+  _target_: os.system
+  prompt: ${oc.env:MY_SECRET}
+  chat: {base_url: 'https://theirs.example/v1', api_key_env: MY_OTHER_KEY}
+dataset: {path: /their/questions.jsonl}
+"""
+    (file.parent / ".hydra" / "config.yaml").write_text(config)
+    assert pool([folder]) == 2
+    told = capsys.readouterr().err
+    assert "this user's keys could go there. --trust if this sweep is yours" in told
+    assert [line.strip() for line in told.splitlines()[1:]] == [
+        "judge._target_=os.system (runs code)",
+        "judge.prompt=${oc.env:MY_SECRET} (reads the environment, or what else a resolver does)",
+        "judge.chat.base_url=https://theirs.example/v1 (reaches this address)",
+        "judge.chat.api_key_env=MY_OTHER_KEY (reads this environment variable)",
+        f"ledger={ledger_there} (reaches this address)",
+    ]
+    assert pool([folder, "--trust"]) == 2
+    assert "the store that it used is gone" in capsys.readouterr().err
+    # What this user's environment names is asked.
+    monkeypatch.setenv("RAGAUGE_LEDGER", ledger_there)
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://theirs.example/v1")
+    own = config.replace("_target_: os.system", "name: mine").replace("${oc.env:MY_SECRET}", "q").replace("MY_OTH", "X")
+    (file.parent / ".hydra" / "config.yaml").write_text(own.replace(", api_key_env: XER_KEY", ""))
+    assert pool([folder]) == 2
+    assert "the store that it used is gone" in capsys.readouterr().err
+    for broken, said in (("[" * 5000, "brackets within each other"), ("a: &b 1", "an anchor"), ("- 1", "no mapping")):
+        (file.parent / ".hydra" / "config.yaml").write_text(broken)
+        assert pool([folder]) == 2
+        assert said in capsys.readouterr().err
+    assert theirs.asked == []
+
+
 def test_the_address_on_a_record_is_used_where_it_is_local_or_this_user_s(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://mine.example:5000")
     assert recorded_uri("sqlite:////tmp/a.db") == "sqlite:////tmp/a.db"

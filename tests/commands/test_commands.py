@@ -20,7 +20,7 @@ from omegaconf import OmegaConf
 from processes import ROOT
 from ragauge.commands import _errors, callbacks, cli, compare, conf, known, library, main, results
 from ragauge.commands._errors import told
-from ragauge.commands.conf import _options, explain, of_swept, quoted
+from ragauge.commands.conf import _options, conf_folder, explain, of_swept, quoted
 from ragauge.contract.errors import ConfigError, DataError, GateError
 from ragauge.experiment.setup import config
 
@@ -209,7 +209,7 @@ def test_pool_ends_with_the_code_of_the_pooled_sweep(monkeypatch: pytest.MonkeyP
     asked: list[Any] = []
     monkeypatch.setattr(pooling, "pool_again", lambda *given: asked.append(given) or 3)
     assert results.pool(["a/b", "--tracking-uri", "u"]) == 3
-    assert asked == [(tmp_path / "a" / "b", "u")]
+    assert asked == [(tmp_path / "a" / "b", "u", conf_folder(), False)]
 
 
 @pytest.mark.parametrize("command", [results.report, results.pool, compare.main])

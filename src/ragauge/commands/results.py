@@ -45,7 +45,11 @@ def pool(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--tracking-uri", help="the MLflow that the sweep's run is written into; else the jobs' own, if in use here"
     )
+    parser.add_argument(
+        "--trust", action="store_true", help="waiting jobs may run code and ask servers that only the folder names"
+    )
     given = parser.parse_args(arguments)
+    from ragauge.commands.conf import conf_folder
     from ragauge.experiment.sweep import pooling
 
-    return pooling.pool_again(given.folder.absolute(), given.tracking_uri)
+    return pooling.pool_again(given.folder.absolute(), given.tracking_uri, conf_folder(), given.trust)

@@ -20,6 +20,7 @@ from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.experiment.guard import OUTPUT, STORE, TRACKED, exit_code_of
 from ragauge.experiment.needs import NEEDS_FILE, NEEDS_OF_ALL_FILE, added_up, describe_needs, gathered
+from ragauge.experiment.setup.trust import refuse_foreign_folder
 from ragauge.experiment.sweep.jobs import by_experiment, experiments, records_in
 from ragauge.experiment.sweep.judging import judge_deferred
 from ragauge.experiment.sweep.needs import needs_together
@@ -57,15 +58,19 @@ def finish(config: DictConfig) -> int:
         return 1
 
 
-def pool_again(folder: Path, tracking_uri: str | None = None) -> int:
+def pool_again(folder: Path, tracking_uri: str | None, conf: Path, trust: bool = False) -> int:
     """Pools a sweep's folder on request, prints where it reads and writes, and returns the exit code.
 
     tracking_uri: the MLflow that the sweep's run is written into; None for the jobs' own. ConfigError where
-    that would write into another place than the one in use here.
+    that would write into another place than the one in use here. ConfigError, too, where jobs wait for their verdicts
+    and their configuration, which the folder holds, is not vouched for by `conf` and there is no trust.
     """
     if tracking_uri is None:
         _refuse_unasked(folder)
-    first = _tracked(records_in(folder))
+    records = records_in(folder)
+    if not trust and (waiting := [record for record in records if record.get("deferred")]):
+        refuse_foreign_folder(folder, waiting, conf)
+    first = _tracked(records)
     uri = track.absolute_uri(track.tracking_uri(tracking_uri)) if tracking_uri else None
     print(
         f"reads {folder} and the store {first.get('store', 'of its jobs')}; writes into MLflow at "

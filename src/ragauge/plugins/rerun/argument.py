@@ -17,11 +17,11 @@ from pathlib import Path
 
 from ragauge import track
 from ragauge.contract.errors import ConfigError
+from ragauge.experiment.setup.trust import refuse_foreign
 from ragauge.plugins.rerun.comparison import of_sweep
 from ragauge.plugins.rerun.conf_folder import origin, write_conf
 from ragauge.plugins.rerun.differences import conf_differences, environment_differences, override_shown, tell
 from ragauge.plugins.rerun.jobs import LoggedJob, is_under, logged_jobs, runnable, unknown_keys
-from ragauge.plugins.rerun.trust import refuse_foreign
 
 __all__ = ["of_sweep", "origin", "prepared"]  # as of `ragauge.experiment.arguments.Argument`
 

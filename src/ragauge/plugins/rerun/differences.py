@@ -14,9 +14,9 @@ from ragauge.contract.groups import GROUPS
 from ragauge.contract.redact import redact, redact_config
 from ragauge.contract.visible import visible
 from ragauge.experiment.setup.config import settle
+from ragauge.experiment.setup.trust import MAX_LINES
 from ragauge.plugins.rerun.jobs import HERE, LoggedJob, is_under
 
-MAX_LINES = 20  # differences that are printed one by one
 # Packages whose version can change a number; of the others only how many differ is told.
 _DECISIVE = (
     *("python", "platform", "numpy", "pandas", "scipy", "scikit-learn", "numba"),

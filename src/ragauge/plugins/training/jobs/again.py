@@ -13,8 +13,8 @@ from ragauge import track
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.provenance import PACKAGES_FILE, read_packages
 from ragauge.experiment.setup.config import logged_yaml
+from ragauge.experiment.setup.trust import refuse_foreign
 from ragauge.plugins.rerun.differences import environment_differences, tell
-from ragauge.plugins.rerun.trust import refuse_foreign
 
 _CONFIG = Path(__file__).parents[1] / "conf" / "train.yaml"
 # Where the run wrote, whom it trusted, and under which name its model is known: the user's own.

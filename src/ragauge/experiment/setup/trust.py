@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -19,16 +19,20 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.plain_files import open_plain
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
+from ragauge.experiment.setup.config import logged_yaml
 from ragauge.experiment.setup.packages import config_packages
-from ragauge.plugins.rerun.differences import MAX_LINES
 
+MAX_LINES = 20  # of a list that are printed one by one
 # Where ragauge's components are (those of plug-ins are named by their options);
 # of its other code (commands, the store's removal) a config runs nothing.
 _ROOMS = ("answering", "datasets", "measures", "retrieval", "texts")
 _PLAIN = re.compile(r"\$\{[\w.\[\]]+\}")  # the value of another key
 _ADDRESS_KEY = re.compile(r"ur[li]|host|endpoint|proxy|proxies|server|api_base|address", re.I)
+_LONGEST = 1_000_000  # bytes of a configuration that are read
+_OF_FILES = ("may read this file or folder", "writes this file")
 _HERE = re.compile(r"(https?://)?(localhost|127\.0\.0\.1|\[::1\])(:\d{1,5})?(/[\w./-]*)?")
 
 
@@ -96,24 +100,59 @@ def refuse_foreign(
     """ConfigError that lists the names in the configs of a logged run that are not vouched for here (`foreign`)."""
     known = vouched(conf, config_dir)
     lines = dict.fromkeys(line for config in configs for line in foreign(config, known, given))
-    if not lines:
-        return
+    if lines:
+        raise ConfigError(
+            f"rerun={run_id}: the logged configuration names what neither conf/ nor an installed "
+            "config package does; give the value on the command line, or "
+            f"trust=true if you trust whoever logged it\n{_listed(lines)}"
+        )
+
+
+def refuse_foreign_folder(folder: Path, records: Iterable[Mapping[str, Any]], conf: Path) -> None:
+    """ConfigError that lists what the configurations of a folder's jobs name that is not vouched for here.
+
+    These are code, environment variables and addresses: a key of this user's would go there. Vouched for are addresses
+    in this process's environment, too. Files are left out: the jobs' outputs are in the store. Of the records the
+    addresses of ledgers count.
+    """
+    known = vouched(conf)
+    known.texts.update(value for value in os.environ.values() if "://" in value)
+    own_ledger = redact(os.environ.get("RAGAUGE_LEDGER", ""))
+    lines: dict[str, None] = {}
+    for record in records:
+        file = Path(record["folder"]) / ".hydra" / "config.yaml"
+        try:
+            with open_plain(file) as stream:
+                text = stream.read(_LONGEST + 1).decode("utf-8")
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{file}: cannot be read: {error}") from None
+        config = logged_yaml(text, str(file))
+        if not isinstance(config, Mapping):
+            raise ConfigError(f"{file} is no mapping")
+        lines |= dict.fromkeys(foreign(config, known, ("tracking", "store"), files=False))
+        ledgers = {name for name in record.get("ledgers", {}).values() if "://" in name and name != own_ledger}
+        lines |= dict.fromkeys(f"ledger={name} (reaches this address)" for name in sorted(ledgers))
+    if lines:
+        raise ConfigError(
+            f"{folder}: its jobs wait for their verdicts, and their configuration names what neither conf/ nor the "
+            "environment does; this user's keys could go there. --trust if this sweep is yours, or you trust whoever "
+            f"wrote it\n{_listed(lines)}"
+        )
+
+
+def _listed(lines: Collection[str]) -> str:
     told = [f"  {visible(redact(line), one_line=True)}" for line in lines]
     more = [f"  and {len(told) - MAX_LINES} more"] if len(told) > MAX_LINES else []
-    raise ConfigError(
-        f"rerun={run_id}: the logged configuration names what neither conf/ nor an installed "
-        "config package does; give the value on the command line, or "
-        "trust=true if you trust whoever logged it\n" + "\n".join([*told[:MAX_LINES], *more])
-    )
+    return "\n".join([*told[:MAX_LINES], *more])
 
 
-def foreign(config: Mapping[str, Any], known: Vouched, given: Collection[str] = ()) -> list[str]:
+def foreign(config: Mapping[str, Any], known: Vouched, given: Collection[str] = (), files: bool = True) -> list[str]:
     """The parts of an unresolved config that are not vouched for here, as lines `key=value (why)`.
 
     These are code that is instantiated, interpolations by anything but another key (environment variables and other
     resolvers), and environment variables that a key names. Also addresses that are not this machine's, files and
-    folders of this machine, and ledgers that would be written where none is. Keys in `given`, or below one, are the
-    user's own.
+    folders of this machine, and ledgers that would be written where none is, unless `files` is False. Keys in `given`,
+    or below one, are the user's own.
     """
     from omegaconf import OmegaConf
 
@@ -130,7 +169,7 @@ def foreign(config: Mapping[str, Any], known: Vouched, given: Collection[str] = 
             why: str | None = "names a value that is made of others itself"  # a few such fill any memory
         else:
             why = _objection(path, value, known, resolved)
-        if why:
+        if why and (files or why not in _OF_FILES):
             found.append(f"{path}={value} ({why})")
     return found
 
@@ -159,7 +198,7 @@ def _objection(path: str, value: Any, known: Vouched, root: Any) -> str | None:
         return None if text in known.texts or _HERE.fullmatch(text) else "reaches this address"
     if key == "ledger":
         theirs = Path(text).is_absolute() or ".." in Path(text).parts or os.path.exists(text)
-        return "writes this file" if theirs and not _is_ledger(text) else None
+        return _OF_FILES[1] if theirs and not _is_ledger(text) else None
     return None if (_name(path), text) in known.values else _reads(text)
 
 
@@ -170,7 +209,7 @@ def _reads(text: str) -> str | None:
     """
     path = re.sub(r"(?i)^file:", "", text.strip())
     outside = path.startswith(("/", "~")) or ".." in path.split("/")
-    return "may read this file or folder" if path and (outside or os.path.exists(path)) else None
+    return _OF_FILES[0] if path and (outside or os.path.exists(path)) else None
 
 
 def _name(path: str) -> str:
