@@ -55,7 +55,7 @@ def test_chunks_that_the_embedder_cuts_are_counted_with_the_share_of_their_token
     assert found.sentence == (
         "embedder.model=tiny reads 64 tokens of a text: 2 of 4 chunks are longer, and 52.9% of the tokens are not "
         "read; "
-        "embedder.long=mean reads them in windows, smaller chunks (chunker=tokens) as they are"
+        "embedder.long=mean or max reads them in windows, smaller chunks (chunker=tokens) as they are"
     )
     assert unread(pipeline("b", retriever=dense, embedder=Model(250))) == []
     assert unread(pipeline("c", retriever=dense, embedder=Model(None))) == []

@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
-from ragauge.retrieval.embedders import SentenceTransformerEmbedder
+from ragauge.contract.protocols import Tools
+from ragauge.retrieval.embedders import CachedEmbedder, SentenceTransformerEmbedder
 from ragauge.retrieval.reading import Reader, reader_of
+from ragauge.retrieval.retrievers import Sim
 from ragauge.texts.model_files import model_path
 
 MINILM = Path(str(model_path("all-MiniLM-L6-v2")))
@@ -84,5 +87,28 @@ def test_a_mean_over_windows_tells_texts_apart_that_differ_behind_the_limit() ->
     assert "long" not in identity(cut)
     assert identity(mean)["long"] == "mean"
     assert mean.reader() is None
-    with pytest.raises(ConfigError, match=r"embedder.long='max'|embedder.long=max"):
-        SentenceTransformerEmbedder(long="max")
+    with pytest.raises(ConfigError, match=r"embedder\.long='?most"):
+        SentenceTransformerEmbedder(long="most")
+
+
+def test_with_max_a_chunk_is_found_by_its_best_window(tmp_path: Path) -> None:
+    """Four documents that differ behind the limit, each with its question: a cut finds none but by chance."""
+    ends = ["bicycle", "theology", "volcano", "trumpet"]
+    chunks = pd.DataFrame({"docno": ends, "text": [words(600, end) for end in ends]}, dtype="str")
+    topics = pd.DataFrame({"qid": ends, "query": ends}, dtype="str")
+    model = SentenceTransformerEmbedder(backend="torch", long="max")
+    tools = Tools(None, CachedEmbedder(model, tmp_path / "store"), None)  # type: ignore[arg-type]
+    sim = Sim(top_k=1)
+    sim.build_index(chunks, tmp_path, tools)
+    run = sim.transformer(chunks, tmp_path, tools)(topics)
+    assert run["docno"].tolist() == ends
+    windows = model.windows(chunks["text"].tolist())
+    assert windows == [[window for window, _ in of] for of in Reader(MINILM, 256).windows(chunks["text"].tolist())]
+    alone = SentenceTransformerEmbedder(backend="torch")
+    best = [float((alone.embed(of) @ alone.embed([end])[0]).max()) for of, end in zip(windows, ends, strict=True)]
+    assert run["score"].tolist() == pytest.approx(best, abs=1e-5)
+    assert identity(model)["long"] == "max"
+    assert model.reader() is None
+    mean = SentenceTransformerEmbedder(backend="torch", long="mean")
+    assert model.embed([words(300, "x")]) == pytest.approx(mean.embed([words(300, "x")]))
+    assert mean.windows(["x"]) is alone.windows(["x"]) is None

@@ -6,6 +6,7 @@ Components need not inherit from these classes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import FunctionType
 from typing import Any, Literal, Protocol, TypeVar, cast
 
@@ -170,9 +171,16 @@ class AnswerMeasureOffers(PartOffers, Protocol):
 
 
 class EmbedderOffers(Protocol):
-    """Optional member of an embedder: whether it gives a text the same vector as passage and as query."""
+    """Optional members of an embedder.
+
+    symmetric: whether it gives a text the same vector as passage and as query.
+    """
 
     symmetric: bool = True
+
+    def windows(self, texts: Sequence[str]) -> list[list[str]] | None:
+        """The windows of each passage, at least one, where each is to have a vector of its own; here None."""
+        return None
 
 
 class TokenizerOffers(Protocol):

@@ -53,7 +53,7 @@ class Unread:
     @property
     def _remedy(self) -> str:
         if self.group == "embedder":
-            return "embedder.long=mean reads them in windows, smaller chunks (chunker=tokens) as they are"
+            return "embedder.long=mean or max reads them in windows, smaller chunks (chunker=tokens) as they are"
         if self.group in ("retriever", "reranker"):
             return "choose smaller chunks (chunker=tokens), or a model that reads more"
         return "choose an embedder that reads more, or embedder.long=mean"

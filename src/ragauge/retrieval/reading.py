@@ -63,10 +63,10 @@ class Reader:
         """
         tokenizer = _tokenizer(self.folder)
         if isinstance(tokenizer, _OfTransformers):
-            raise ConfigError(f"embedder.long=mean: {self.folder} has no tokenizer.json, whose offsets cut a text")
+            raise ConfigError(f"embedder.long: {self.folder} has no tokenizer.json, whose offsets cut a text")
         room = self.limit - len(tokenizer.encode(prefix))
         if room < 2 * _LOOK_BACK:
-            raise ConfigError(f"embedder.long=mean: the model reads {self.limit} tokens, too few to cut texts for")
+            raise ConfigError(f"embedder.long: the model reads {self.limit} tokens, too few to cut texts for")
         found = []
         for start in range(0, len(texts), _BLOCK):
             block = texts[start : start + _BLOCK]

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.errors import DataError
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
+from ragauge.contract.offers import EmbedderOffers, offered
 from ragauge.contract.protocols import Tools
 from ragauge.store import canonical_json, locked
 
@@ -71,7 +72,12 @@ class ChunkCollection:
                     client.drop_collection(draft)
 
     def fill(self, client: Any, name: str, chunks: pd.DataFrame, tools: Tools) -> None:
-        """Makes the collection of all chunks, at least one, with its indexes, and loads it."""
+        """Makes the collection of all chunks, at least one, with its indexes, and loads it.
+
+        ConfigError where the embedder gives windows of a chunk vectors of their own: a row has one.
+        """
+        if self.vectors is not None and offered(tools.embedder, EmbedderOffers).windows([]) is not None:
+            raise ConfigError("embedder.long=max: retriever=milvus keeps one vector a chunk; mean, or retriever=sim")
         for rows in self._rows(chunks, tools):
             if rows[0][ID] == 0:
                 dimensions = 0 if self.vectors is None else len(rows[0][VECTOR])

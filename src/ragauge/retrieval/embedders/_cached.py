@@ -32,6 +32,10 @@ class CachedEmbedder:
         """The model's identity, since the store does not change vectors."""
         return identity(self.model)
 
+    def windows(self, texts: Sequence[str]) -> list[list[str]] | None:
+        """The model's own."""
+        return offered(self.model, EmbedderOffers).windows(texts)
+
     def embed(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> np.ndarray:
         """float32 [len(texts), dimensions], rows of length 1 in the order of `texts`."""
         distinct = list(dict.fromkeys(texts))

@@ -94,7 +94,8 @@ class SentenceTransformerEmbedder:
     as cuda. auto becomes onnx where its packages are installed and the device is the CPU, else torch. `query_prefix`
     and `passage_prefix` stand before texts that are searched with and that are to be found, as E5 and BGE want them.
     `long`: a text with more tokens than the model reads is `cut` there, or has the `mean` vector of windows over all of
-    it, weighted by their tokens. `folder`: where the files of `model` lie, where that is no path; found by
+    it, weighted by their tokens. With `max` each window of a chunk is searched, and the best counts; where a text has
+    one vector, it is the mean. `folder`: where the files of `model` lie, where that is no path; found by
     ragauge.
     """
 
@@ -116,7 +117,7 @@ class SentenceTransformerEmbedder:
         for key in ("batch_size", "threads"):
             require_count(f"embedder.{key}", getattr(self, key), null="")
         require_text("embedder.device", self.device, "devices of torch: cpu, cuda, cuda:1, mps")
-        require_choice("embedder.long", self.long, ("cut", "mean"))
+        require_choice("embedder.long", self.long, ("cut", "mean", "max"))
         object.__setattr__(self, "backend", settle_backend(self.backend, self.device))
 
     @property
@@ -145,6 +146,13 @@ class SentenceTransformerEmbedder:
         """Counts tokens against the model's limit; None without one, or if windows cover all text."""
         return reader_of(self._folder) if self.long == "cut" else None
 
+    def windows(self, texts: Sequence[str]) -> list[list[str]] | None:
+        """The windows of passages that each have a vector with long=max; None for a model that reads all."""
+        reader = reader_of(self._folder) if self.long == "max" else None
+        if reader is None:
+            return None
+        return [[window for window, _ in of_text] for of_text in reader.windows(texts, self.passage_prefix)]
+
     def embed(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> np.ndarray:
         """float32 [len(texts), dimensions], rows of length 1 in the order of `texts`.
 
@@ -161,7 +169,7 @@ class SentenceTransformerEmbedder:
 
     def _whole(self, texts: list[str], prefix: str, scratch: Path | None) -> np.ndarray:
         """The vectors of texts, truncated or in windows according to `long`."""
-        reader = reader_of(self._folder) if self.long == "mean" else None
+        reader = reader_of(self._folder) if self.long != "cut" else None
         if reader is None:
             return self._encode([prefix + text for text in texts], scratch)
         windows = reader.windows(texts, prefix)

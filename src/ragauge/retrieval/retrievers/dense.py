@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, BinaryIO, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import Batches, count_rows, in_pieces
 from ragauge.contract.identity import later
+from ragauge.contract.offers import EmbedderOffers, offered
 from ragauge.contract.protocols import Tools
 from ragauge.retrieval.order import long_context_order
 from ragauge.retrieval.ranking import ranks_within
@@ -35,6 +36,7 @@ from ragauge.retrieval.retrievers._ranking import (
 )
 
 _VECTORS = "vectors.npy"
+_WINDOWS = "windows.npy"  # int64 [chunks]: how many vectors in a row are each chunk's; without it one each
 # What a batched float32 product may be off by; candidates are compared again in float64.
 _FLOAT32_ERROR = 5e-6
 # Beyond this the sum of a dot product depends on the processor and on a row's place in the batch. Rounded,
@@ -46,16 +48,20 @@ _BLOCK_BYTES = 4 << 20  # of float64 candidate vectors at a time: about a proces
 
 
 class VectorIndex:
-    """The chunks' unit vectors, float32 [chunks, dimensions], read from disk on demand.
+    """The unit vectors of the chunks, float32 [vectors, dimensions], read from disk on demand.
 
-    An engine of several shards has its workers compare, each with a part of the vectors.
+    A chunk has one vector, or one for each window of its text (`EmbedderOffers.windows`). Its cosine to a query is that
+    of its best window. An engine of several shards has its workers compare, each with a part of the vectors.
     """
 
     def __init__(self, folder: Path, chunks: pd.DataFrame, engine: Engine | None = None) -> None:
         vectors = np.asarray(np.load(folder / _VECTORS, mmap_mode="r" if len(chunks) else None))
-        if len(vectors) != len(chunks):
+        file = folder / _WINDOWS
+        counts = np.load(file) if file.is_file() else np.ones(len(chunks), dtype=np.int64)
+        if (len(counts), len(vectors)) != (len(chunks), counts.sum()):
             raise DataError(f"{folder / _VECTORS} holds {len(vectors)} vectors for {len(chunks)} chunks")
         self.vectors = vectors
+        self._windows = _Windows(counts) if file.is_file() else None
         self.order = docno_order(chunks)
         self.folder = folder
         self.engine: Engine = engine or LocalEngine()
@@ -67,13 +73,14 @@ class VectorIndex:
             chunks, where that is not an exact search; it may find fewer.
         """
         find = candidates or (self._by_shards if self.engine.shards > 1 else self._exact)
+        if self._windows is not None:
+            find = self._windows.chunks_by(find)
 
         def search(rows: np.ndarray, depth: int) -> Hits:
             chunk = find(queries[rows], depth)
             score = np.empty(chunk.shape)
             for block in self.blocks(*chunk.shape):
-                asked = queries[rows[block], None].astype(np.float64)
-                score[block] = _dot(asked, self.rows(chunk[block]))[:, 0]
+                score[block] = self._cosines(queries[rows[block]].astype(np.float64), chunk[block])
             hits = Hits(np.repeat(rows, depth), chunk.ravel(), score.ravel())
             there = hits.chunk >= 0
             return hits if there.all() else Hits(*(values[there] for values in hits))
@@ -93,14 +100,67 @@ class VectorIndex:
         rows = _shards.bounds(len(self.vectors), self.engine.shards)
         return _shards.Sharded(self.engine, [_shards.ExactShard(file, *of_shard) for of_shard in rows])
 
+    def _cosines(self, queries: np.ndarray, chunk: np.ndarray) -> np.ndarray:
+        """float64 [queries, depth]: the cosine of each query, float64 [queries, dimensions], to each of its chunks."""
+        if self._windows is None:
+            return _dot(queries[:, None], self.rows(chunk))[:, 0]
+        vector, first, counts = self._windows.of(chunk.ravel())
+        query = np.repeat(np.repeat(np.arange(len(queries)), chunk.shape[1]), counts)
+        cosine = np.einsum("ij,ij->i", queries[query], self.vectors[vector].astype(np.float64)).round(_DECIMALS)
+        return np.maximum.reduceat(cosine, first).reshape(chunk.shape)
+
     def rows(self, chunk: np.ndarray) -> np.ndarray:
-        """The vectors of the chunks, in float64."""
-        return self.vectors[chunk].astype(np.float64)
+        """The vectors of the chunks, in float64; of one with several windows the mean of theirs, at unit length."""
+        if self._windows is None:
+            return self.vectors[chunk].astype(np.float64)
+        vector, first, _ = self._windows.of(chunk.ravel())
+        sums = np.add.reduceat(self.vectors[vector].astype(np.float64), first, axis=0)
+        return (sums / np.linalg.norm(sums, axis=1, keepdims=True)).reshape(*chunk.shape, -1)
 
     def blocks(self, n_topics: int, depth: int) -> Iterator[slice]:
         """Slices of topics whose `depth` candidate vectors each fit the memory bound."""
-        size = max(1, _BLOCK_BYTES // (8 * depth * self.vectors.shape[1]))
+        most = 1 if self._windows is None else self._windows.most
+        size = max(1, _BLOCK_BYTES // (8 * depth * most * self.vectors.shape[1]))
         return (slice(start, start + size) for start in range(0, n_topics, size))
+
+
+class _Windows:
+    """Which vectors are those of which chunk, where chunks have several: `counts` of the chunks, int64 [chunks]."""
+
+    def __init__(self, counts: np.ndarray) -> None:
+        self.counts = counts
+        self.first = np.cumsum(counts) - counts
+        self.owner = np.repeat(np.arange(len(counts)), counts)
+        self.most = int(counts.max(initial=1))
+
+    def of(self, chunk: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The vectors of the chunks one after the other, where each chunk's begin among them, and how many it has."""
+        counts = self.counts[chunk]
+        first = np.cumsum(counts) - counts
+        return np.repeat(self.first[chunk] - first, counts) + np.arange(counts.sum()), first, counts
+
+    def chunks_by(self, find: _shards.Search) -> _shards.Search:
+        """A search of chunks by their best windows, from a search of windows.
+
+        It asks for more windows until `depth` chunks are among them: a chunk that is not has no better window.
+        """
+
+        def search(queries: np.ndarray, depth: int) -> np.ndarray:
+            found = np.full((len(queries), depth), -1, dtype=np.int64)
+            pending, wide = np.arange(len(queries)), min(2 * depth, len(self.owner))
+            while len(pending):
+                lacking = []
+                for row, window in zip(pending, find(queries[pending], wide), strict=True):
+                    chunk = self.owner[window[window >= 0]]
+                    distinct = chunk[np.sort(np.unique(chunk, return_index=True)[1])][:depth]
+                    if len(distinct) < depth and len(chunk) == wide < len(self.owner):
+                        lacking.append(row)
+                    else:
+                        found[row, : len(distinct)] = distinct
+                pending, wide = np.array(lacking, dtype=np.int64), min(4 * wide, len(self.owner))
+            return found
+
+        return search
 
 
 def _blocks(chunks: pd.DataFrame | Batches) -> Iterator[list[str]]:
@@ -118,6 +178,12 @@ def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (a @ b.swapaxes(-1, -2)).round(_DECIMALS)
 
 
+def _write_header(file: BinaryIO, n: int, dimensions: int) -> None:
+    """The header of a .npy file of float32 [n, dimensions]; as long for any n."""
+    header = {"descr": "<f4", "fortran_order": False, "shape": (n, dimensions)}
+    np.lib.format.write_array_header_1_0(file, header)
+
+
 class Dense:
     """Shared part of the retrievers over the vector index: the index, and embedding of queries."""
 
@@ -132,23 +198,32 @@ class Dense:
         return {"index": "dense", "version": 1}
 
     def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools) -> None:
-        """Writes the chunks' vectors, float32 [chunks, dimensions], in their order.
+        """Writes the chunks' vectors, float32 [vectors, dimensions], in their order.
 
-        Straight into the file, a block of chunks at a time: memory does not grow with the index.
+        Straight into the file, a block of chunks at a time: memory does not grow with the index. Where the embedder
+        divides texts into windows, each window has a vector, and a second file has their number by chunk.
         """
         n_chunks, start = count_rows(chunks), 0
+        counts: list[int] | None = None
         if isinstance(chunks, pd.DataFrame):
             check_chunks(chunks)
         with (folder / _VECTORS).open("wb") as file:
             for texts in _blocks(chunks):
+                windows = offered(tools.embedder, EmbedderOffers).windows(texts)
+                if windows is not None:
+                    counts = [*(counts or ()), *map(len, windows)]
+                    texts = [window for of_text in windows for window in of_text]
                 vectors = np.ascontiguousarray(tools.embedder.embed(texts), dtype=np.float32)
                 if start == 0:
-                    shape = (n_chunks, vectors.shape[1])
-                    header = {"descr": "<f4", "fortran_order": False, "shape": shape}
-                    np.lib.format.write_array_header_1_0(file, header)
+                    _write_header(file, n_chunks, vectors.shape[1])
                 vectors.tofile(file)
                 start += len(vectors)
-        if start != n_chunks:
+            if counts is not None:
+                file.seek(0)
+                _write_header(file, start, vectors.shape[1])
+        if counts is not None:
+            np.save(folder / _WINDOWS, np.array(counts, dtype=np.int64))
+        if (start if counts is None else len(counts)) != n_chunks:
             raise DataError(f"{folder / _VECTORS} holds {start} vectors of {n_chunks} chunks")
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
@@ -249,9 +324,9 @@ class Sim(Dense):
     def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools) -> None:
         """Writes the vectors and, beside them, the approximate index."""
         super().build_index(chunks, folder, tools)
-        n_chunks = count_rows(chunks)
-        if self.approximate and n_chunks:
-            rows = _shards.bounds(n_chunks, self.shards)
+        if self.approximate and count_rows(chunks):
+            n_vectors = len(np.load(folder / _VECTORS, mmap_mode="r"))
+            rows = _shards.bounds(n_vectors, self.shards)
             build = _shards.hnsw if self.index == "hnsw" else _shards.ivf
             values = (self.m, self.ef_construction) if self.index == "hnsw" else (self.nlist,)
             work = _shards.Build(folder.absolute() / _VECTORS, build, values)
