@@ -156,6 +156,7 @@ def json_value(file: Path) -> Any:
     for line in every_line(file):
         data += line
         require_short(file, len(data), most, "it")
+    text = ""
     try:
         text = text_of(bytes(data))
         found = json.loads(text)

@@ -203,7 +203,7 @@ class Dense:
         Straight into the file, a block of chunks at a time: memory does not grow with the index. Where the embedder
         divides texts into windows, each window has a vector, and a second file has their number by chunk.
         """
-        n_chunks, start = count_rows(chunks), 0
+        n_chunks, start, width = count_rows(chunks), 0, 0
         counts: list[int] | None = None
         if isinstance(chunks, pd.DataFrame):
             check_chunks(chunks)
@@ -215,12 +215,13 @@ class Dense:
                     texts = [window for of_text in windows for window in of_text]
                 vectors = np.ascontiguousarray(tools.embedder.embed(texts), dtype=np.float32)
                 if start == 0:
-                    _write_header(file, n_chunks, vectors.shape[1])
+                    width = vectors.shape[1]
+                    _write_header(file, n_chunks, width)
                 vectors.tofile(file)
                 start += len(vectors)
             if counts is not None:
                 file.seek(0)
-                _write_header(file, start, vectors.shape[1])
+                _write_header(file, start, width)
         if counts is not None:
             np.save(folder / _WINDOWS, np.array(counts, dtype=np.int64))
         if (start if counts is None else len(counts)) != n_chunks:
