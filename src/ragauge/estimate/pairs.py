@@ -346,7 +346,7 @@ def _means_of_class(frame: pd.DataFrame, classes: Sequence[str]) -> dict[str, np
 
     def of_prompt(one: pd.DataFrame) -> np.ndarray:
         labels = labels_of(one)
-        found = np.array(list(of_class(labels, classes).values()))
+        found = np.array(list(of_class(labels, classes).values())).reshape(len(classes), len(labels))
         found[np.ix_(unknown, labels == 0)] = np.nan
         return found
 
