@@ -155,8 +155,8 @@ def test_every_metric_is_read_from_the_outcomes_with_its_better_end() -> None:
     base = {"label": [5, 5, 5, 5, 5, 5, 1, 5], "f1": [0.4] * 8, "seconds": [1.0] * 8}
     rows = frame(new, base)
     wanted = {
-        "ir_score": 0, "correct_share": -5 / 8, "hallucination_share": 2 / 8, "judge_share_1": 1 / 8,
-        "judge_share_2": 1 / 8, "judge_share_3": 1 / 8, "judge_share_4": 1 / 8, "judge_share_5": -5 / 8,
+        "ir_score": 0, "correct_share": -5 / 8, "hallucination_share": 2 / 7, "judge_share_1": 1 / 7,
+        "judge_share_2": 1 / 7, "judge_share_3": 1 / 7, "judge_share_4": 1 / 7, "judge_share_5": -5 / 8,
         "judge_share_missing": 1 / 8, "f1": -0.2, "seconds": 1.0,
     }  # fmt: skip
     answers = [F1, SECONDS]
