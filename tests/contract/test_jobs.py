@@ -58,6 +58,8 @@ def test_metrics_are_those_of_each_system_by_budget() -> None:
         (["retriever=a llm=x", "retriever=a", "retriever=b"], ["a · x", "a · default", "b · default"]),
         (["+chunker.size=5 llm=x", "llm=y"], ["chunker.size=5 · x", "chunker.size=default · y"]),
         (["recorded.system=s1", "recorded.system=s2"], ["s1", "s2"]),
+        (["recorded.system='v1.2'", 'recorded.system="Łódź"', r"recorded.system='it\'s'"], ["v1.2", "Łódź", "it's"]),
+        (["recorded.system='", "recorded.system=b"], ["'", "b"]),
         (["llm=x", "llm=x"], ["all", "all"]),
         (["-m retriever=a"], ["a"]),
         # A sample of answers stands in a name only where nothing else tells jobs apart.

@@ -214,7 +214,7 @@ def system_names(overrides: Sequence[Sequence[str]]) -> list[str]:
 
     They include `llm.sample` only if nothing else distinguishes the jobs.
     """
-    chosen = [dict(o.split("=", 1) for o in job if "=" in o) for job in overrides]
+    chosen = [{k: _value(k, v) for k, v in (o.split("=", 1) for o in job if "=" in o)} for job in overrides]
     keys = list(dict.fromkeys(k for job in chosen for k in job if k != "n_tokens"))
     varied = [k for k in keys if len({job.get(k) for job in chosen}) > 1]
     others = [k for k in varied if k != "llm.sample"]
@@ -234,6 +234,13 @@ def system_names(overrides: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
+def _value(key: str, text: str) -> str:
+    """The value of an override; the name of a recorded system without the quotes that Hydra asks for ('v1.2')."""
+    if key == "recorded.system" and len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1].replace(f"\\{text[0]}", text[0])
+    return text
+
+
 def systems_of(records: Sequence[Mapping[str, Any]]) -> list[str]:
     """The system of every job of a sweep, in order, by the names on the records if present."""
     if all("system" in record for record in records):
@@ -247,7 +254,7 @@ def settings_of(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str
     A factor is a config group, or another overridden key (`chunker.size`); never n_tokens.
     """
     pairs = [[override.partition("=") for override in record["overrides"]] for record in records]
-    given = [{key.lstrip("+~"): value for key, equals, value in job if equals} for job in pairs]
+    given = [{key.lstrip("+~"): _value(key, value) for key, equals, value in job if equals} for job in pairs]
     keys = dict.fromkeys(k for job in given for k in job if k != "n_tokens" and not k.startswith("hydra."))
     options = {
         key: [
