@@ -24,43 +24,24 @@ from ragauge.contract.finding import (
     Shown,
 )
 from ragauge.contract.jobs import Compared
+from ragauge.contract.labels import LABELS, METRIC_OF
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metric_names import LEAST_JUDGED, MISSING, OF_VERDICTS
-from ragauge.measures.rankings import CLASSIC_NAMES, CLASSICS, metric_of
+from ragauge.measures.rankings import CLASSIC_NAMES, metric_of
 
 ALPHA = 0.05
-NAMES = {
-    "ir_score": "IR score",
-    "correct_share": "right",
-    "hallucination_share": "hallucination",
-    "judge_share_1": "1 lack",
-    "judge_share_2": "2 partly wrong",
-    "judge_share_3": "3 incomplete",
-    "judge_share_4": "4 wrong",
-    "judge_share_5": "5 right",
-    "judge_share_missing": "no verdict",
-    "judge_repeat_agreement": "judge asked again, equal",
-    "judge_reorder_agreement": "judge, other order, equal",
-    "judge_position_effect": "judge's position effect",
-    "predicted_correct_share": "predicted right",
-    "predicted_hallucination_share": "predicted hallucination",
-    "cost_usd": "cost, USD",
-    "judge_cost_usd": "judge's cost, USD",
-    **CLASSIC_NAMES,
-}
+NAMES = {name: label.short for name, label in LABELS.items()} | CLASSIC_NAMES
 _DEFAULT = (
     "ir_score", "correct_share", "hallucination_share", "predicted_correct_share",
     "predicted_hallucination_share", *(f"judge_share_{c}" for c in (1, 2, 3, 4, "missing")), "p_at_1",
     "r_at_5", "ndcg_at_10", "rr", "judge_repeat_agreement", "judge_reorder_agreement",
     "judge_position_effect", "cost_usd", "judge_cost_usd",
 )  # fmt: skip
-_HIGHER = {"ir_score", "correct_share", "judge_share_5", "predicted_correct_share", *CLASSICS.values()}
-_LOWER = {
-    "hallucination_share", "judge_share_2", "judge_share_4", "judge_share_missing",
-    "predicted_hallucination_share",
-}  # fmt: skip
+_BETTER = {name: label.better for name, label in LABELS.items() if label.better} | dict.fromkeys(
+    CLASSIC_NAMES, "higher"
+)
 # Metric to measure of the pairs.
-_TESTED = {"correct_share": "correct", "hallucination_share": "hallucination"}
+_TESTED = {metric: measure for measure, metric in METRIC_OF.items()}
 _KEYS = ("run_id", "run", "system", "n_tokens", "compared")  # columns of the runs that are no metrics
 
 
@@ -163,8 +144,8 @@ def _column(
     is_whole = len(known) > 0 and bool((known % 1 == 0).all()) and bool((known.abs() > 1).any())
     kind: Kind = "whole" if is_whole else "usd" if name.endswith("cost_usd") else "score"
     best = pd.Series(False, index=table.index)
-    if name in _HIGHER | _LOWER or name in answers:
-        is_lower = name in _LOWER or (name in answers and answers[name].direction == "lower")
+    if better := _BETTER.get(name) or (answers[name].direction if name in answers else ""):
+        is_lower = better == "lower"
         ranked = values
         if name in OF_VERDICTS:  # what has no verdict counts against a run, and mostly unknown shares are not compared
             missing = table.get(MISSING, pd.Series(0.0, index=table.index)).fillna(0.0)

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.compare._metrics import ALPHA, chosen_measures
+from ragauge.contract import labels
 from ragauge.contract.answer_measures import column_label
 from ragauge.contract.finding import (
     DIFFERS,
@@ -37,10 +38,8 @@ from ragauge.estimate.slices import (
 )
 from ragauge.estimate.slicing import PREFIX, slicings
 
-_MEASURES = {  # of a slice: its name, and that of the difference
-    "ir_score": ("IR score", "ir_score"), "correct_share": ("right", "correct"),
-    "hallucination_share": ("hallucination", "hallucination"), MISSING: ("no verdict", ""),
-}  # fmt: skip
+# Of a slice: a metric and the measure of its difference.
+_MEASURES = {**{labels.METRIC_OF.get(name, name): name for name in labels.HEADLINES}, MISSING: ""}
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,9 @@ def slice_tables(
 
 def _grid(found: SliceTables, runs: Compared) -> Grid:
     """Per slice and run: topics, each measure with its interval, and its difference from the baseline."""
+    named = {name: (labels.label(name), of) for name, of in _MEASURES.items()}
     shown = {info.name: (column_label(info), info.name) for info in chosen_measures(runs.answer_measures)}
-    measures = {m: named for m, named in (_MEASURES | shown).items() if (found.estimates["measure"] == m).any()}
+    measures = {m: titles for m, titles in (named | shown).items() if (found.estimates["measure"] == m).any()}
     if not found.some_missing:
         measures.pop(MISSING, None)
     values = {

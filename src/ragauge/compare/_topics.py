@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.compare._metrics import NAMES
+from ragauge.contract import labels
 from ragauge.contract.finding import Cell, Col, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
 from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.contract.jobs import Compared
@@ -13,9 +14,9 @@ from ragauge.diagnose.failures import CAUSE, transitions
 from ragauge.estimate.outcomes import LACK, RIGHT
 
 _MAX_ROWS = 12  # changed causes shown of one run
-_KINDS = {"ir_score": "IR score", "class": "judge class"}
+_KINDS = {"ir_score": labels.label("ir_score"), "class": "judge class"}
 _LONG = [
-    Col("qid"), Col("question", left=True, wrap=True), Col("run", left=True), Col("IR score"),
+    Col("qid"), Col("question", left=True, wrap=True), Col("run", left=True), Col(labels.label("ir_score")),
     Col("class", left=True), Col("answer", left=True, wrap=True),
 ]  # fmt: skip
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.labels import HEADLINES
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.best import BestSystems, best_sets
 from ragauge.estimate.intervals import LEVEL, Estimate, bootstrap_mean, bounded_mean
@@ -28,7 +29,6 @@ from ragauge.estimate.prompts import by_prompt, drawn, widened
 from ragauge.estimate.sampled_means import sampled_mean
 
 REJECTION = "rejection_share"
-_RANKED = ("ir_score", "correct", "hallucination")
 
 
 def share_estimates(frame: pd.DataFrame, level: float = LEVEL) -> dict[str, Estimate]:
@@ -114,7 +114,7 @@ def leaderboard(
         rows.append(row)
     by, ascending = _ranked_by(pd.DataFrame(rows), answers)
     board = pd.DataFrame(rows).sort_values([by, group], ascending=[ascending, True], ignore_index=True)
-    for measure in (*_RANKED, *(info.name for info in answers)):
+    for measure in (*HEADLINES, *(info.name for info in answers)):
         board[f"{measure}_in_best_set"] = _marks(board[group], best.marks(measure))
     return board
 

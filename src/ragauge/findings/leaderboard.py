@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract import labels
 from ragauge.contract.answer_measures import besides_rankings, column_label
 from ragauge.contract.families import NOT_SIMULTANEOUS
 from ragauge.contract.finding import (
@@ -34,7 +35,7 @@ from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.best import BestSystems, best_sets
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.plan import alike, detectable_differences
-from ragauge.findings.tables import PAIRS, SHORT, number, table
+from ragauge.findings.tables import SHORT, number, table
 from ragauge.findings.terminal import (
     alike_sentences,
     common_text,
@@ -48,9 +49,7 @@ from ragauge.findings.terminal import (
 from ragauge.show.formats import interval, score, whole, written
 
 _RANKED_BY = 3  # measures of rankings in a leaderboard that has nothing else
-_TOPS = ("ir_score", "correct", "hallucination")
 _MARK = "≈ best"
-_LABELS = {"ir_score": "IR score", "correct": "right answers", "hallucination": "hallucinations"}
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,9 @@ class Board:
         """The name of a measure in a sentence, with its questions if some are unanswerable."""
         if measure == "correct" and "rejection_share" in self.frame:
             return "right answers to answerable questions"
-        return _LABELS.get(measure) or next(info.label for info in self.infos if info.name == measure)
+        if measure in labels.HEADLINES:
+            return labels.noun(measure)
+        return next(info.label for info in self.infos if info.name == measure)
 
     def alike_sentences(self, measure: str) -> list[str]:
         """Sentences if these topics cannot distinguish the systems by a measure, with a remedy; else []."""
@@ -197,7 +198,7 @@ def _table(jobs: Jobs, value: Board) -> Grid:
     several = _ranked_by(jobs, value)
     columns: list[Col | str] = ["System"]
     if value.scored:
-        columns.append("IR score")
+        columns.append(labels.label("ir_score"))
     if value.judged:
         columns += ["Right", "Hallucination / classes 2 and 4"]
         columns += [Col(str(c), SHORT[c]) for c in (1, 2, 3, 4)]
@@ -249,7 +250,7 @@ def _ranked_by(jobs: Jobs, value: Board) -> list[AnswerMeasureInfo]:
 
 
 def _chance(value: Board) -> list[Text]:
-    optimism = value.best.optimism_at_top(_TOPS)
+    optimism = value.best.optimism_at_top(labels.HEADLINES)
     words = {
         "ir_score": (lambda v: score(v), "of the best IR score"),
         "correct": (lambda v: f"{100 * v:.1f} points", "of the most right answers"),
@@ -276,7 +277,7 @@ def _tests(jobs: Jobs, value: Board, sampled: bool) -> Fold:
         return [
             f"{pair['a']} – {pair['b']}",
             Tagged(
-                PAIRS[str(pair["measure"])] if info is None else column_label(info) + ", points" * points,
+                labels.difference(str(pair["measure"])) if info is None else column_label(info) + ", points" * points,
                 "" if jobs.families.is_primary(str(pair["measure"])) else "exploratory",
                 "none",
             ),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract import labels
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import (
     Block,
@@ -33,7 +34,7 @@ from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.human import FEW_LABELS, human_agreement, human_pairs, human_shares, powered_share
 from ragauge.estimate.outcomes import POPULATION, clusters_by_topic
 from ragauge.findings.classes import ABOUT, shares_by_system, shares_of_all
-from ragauge.findings.tables import PAIRS, SHORT, between, number, table
+from ragauge.findings.tables import SHORT, between, number, table
 from ragauge.show.formats import score, share, whole
 
 log = logging.getLogger(__name__)
@@ -189,7 +190,7 @@ def _pairs(pairs: pd.DataFrame) -> Grid:
         pairs,
         lambda pair: [
             f"{pair['a']} – {pair['b']}",
-            PAIRS[pair["measure"]],
+            labels.difference(pair["measure"]),
             Num(pair["judge_difference"], "points"),
             number(pair, "difference", "points"),
             Num(pair["p"], "p"),

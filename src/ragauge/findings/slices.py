@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract import labels
 from ragauge.contract.answer_measures import column_label
 from ragauge.contract.finding import (
     Block,
@@ -157,14 +158,7 @@ def _metrics(name: str, row: Mapping[Any, Any]) -> dict[str, float]:
 
 
 _MAX_SYSTEMS, _MAX_SLICES = 10, 30  # that a table shows; all are in tables/slices.csv
-_MEASURES = {
-    "ir_score": "IR score",
-    "correct_share": "Right",
-    "hallucination_share": "Hallucination",
-    MISSING: "No verdict",
-    REJECTION: "Unanswerable questions that were rejected",
-}
-_DIFFERENCES = {"ir_score": "IR score", "correct": "Right, points", "hallucination": "Hallucination, points"}
+_MEASURES = ("ir_score", "correct_share", "hallucination_share", MISSING, REJECTION)
 Infos = Mapping[str, AnswerMeasureInfo]
 
 
@@ -187,7 +181,10 @@ class Slices(Finding):
     def show(self, jobs: Jobs, value: SliceTables, found: Founds) -> Shown:
         """A table for each slicing and measure, a column per system."""
         infos = {info.name: info for info in jobs.answer_measures}
-        names = _MEASURES | {name: column_label(info) for name, info in infos.items()}
+        names = {name: labels.title(labels.label(name)) for name in _MEASURES} | {
+            REJECTION: labels.title(labels.noun(REJECTION))
+        }
+        names |= {name: column_label(info) for name, info in infos.items()}
         if not value.some_missing:
             del names[MISSING]
         systems = found["leaderboard"].systems
@@ -268,7 +265,9 @@ def _pair(differences: pd.DataFrame | None, by: str, infos: Infos, family: str) 
     if differences is None or not (differences["slicing"] == by).any():
         return []
     rows = differences[differences["slicing"] == by]
-    measures = {m: t for m, t in _DIFFERENCES.items() if (rows["measure"] == m).any()}
+    measures = {
+        name: labels.title(labels.difference(name)) for name in labels.HEADLINES if (rows["measure"] == name).any()
+    }
     measures |= {
         name: column_label(info) + (", points" if info.unit == "share" else "")
         for name, info in infos.items()

@@ -12,7 +12,6 @@ from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import Jobs
 
 SHORT = {1: "lack", 2: "partly wrong", 3: "incomplete", 4: "wrong", 5: "right"}
-PAIRS = {"ir_score": "IR score", "correct": "right, points", "hallucination": "hallucination, points"}
 
 Cells = Callable[[Mapping[Any, Any]], Sequence[Cell]]
 

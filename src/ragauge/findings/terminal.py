@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract import labels
 from ragauge.contract.answer_measures import besides_rankings, column_label
 from ragauge.contract.families import Families
 from ragauge.contract.groups import CALLS
@@ -17,7 +18,6 @@ from ragauge.contract.visible import table, visible
 WIDTH = 80  # columns of what a sweep prints at its end
 _RANKINGS = 3  # columns of measures of rankings on the terminal
 _SYSTEM = "system"
-_PAIRS = {"ir_score": "IR score", "correct": "right", "hallucination": "hallucination"}
 
 
 def job_line(name: str, values: Mapping[str, float]) -> str:
@@ -127,7 +127,7 @@ def detectable_text(
     """
     if detectable.empty:
         return ""
-    names = _PAIRS
+    names = {name: labels.label(name) for name in labels.HEADLINES}
     if not detectable["measure"].isin(list(names)).any():
         names = {info.name: info.label for info in besides_rankings(answers) or answers}
     parts = []
@@ -151,7 +151,8 @@ def families_text(families: Families, pairs: pd.DataFrame, answers: Sequence[Ans
 
     pairs: the frame of `compare_pairs`.
     """
-    names = {info.name: info.label for info in answers} | _PAIRS
+    names = {info.name: info.label for info in answers}
+    names |= {name: labels.label(name) for name in labels.HEADLINES}
     titles = {measure: names[measure] for measure in map(str, pairs["measure"].unique())}
     n = len(titles)
     if not n:

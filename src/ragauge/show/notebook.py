@@ -11,15 +11,14 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract import labels
 from ragauge.contract.visible import visible
 
 _ROWS = 5  # topics of a job that are shown
 _CHARS = 160  # of a text
 _SHOWN = ("query", "answer_reference", "answer", "label", "ir_score")
 _METRICS = (
-    ("IR score", "ir_score"), ("right", "correct_share"), ("hallucination", "hallucination_share"),
-    ("lack of information", "judge_share_1"), ("no verdict", "judge_share_missing"),
-    ("cost (USD)", "cost_usd"),
+    "ir_score", "correct_share", "hallucination_share", "judge_share_1", "judge_share_missing", "cost_usd",
 )  # fmt: skip
 _BOARD = (
     "system", "ir_score", "correct_share", "judge_share_1", "hallucination_share", "judge_share_missing",
@@ -48,8 +47,8 @@ def job_html(
 ) -> str:
     """HTML of a job: name, MLflow run, folder, main metrics and first topics."""
     shown = [
-        (label, _interval(metrics, metric) if metric != "cost_usd" else f"{metrics[metric]:.4f}")
-        for label, metric in _METRICS
+        (labels.label(metric), _interval(metrics, metric) if metric != "cost_usd" else f"{metrics[metric]:.4f}")
+        for metric in _METRICS
         if metric in metrics
     ]
     where = f"run {run_id}" + ("" if folder is None else f" · {folder}")

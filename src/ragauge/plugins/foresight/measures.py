@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ragauge.contract import labels
 from ragauge.contract.groups import FEATURES
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL, level_of_resamples, percentile_interval, topic_weights
@@ -29,7 +30,7 @@ BEFORE = ("context", "ranking")  # what measures are of that are known before th
 STATISTICS = ("auc_right", "auc_lack", "spearman", "kendall")
 _AUCS = {"auc_right": "_right", "auc_lack": "_lack"}  # and the column of the class
 _FEATURE_LABELS = {
-    IR_SCORE: "IR score",
+    IR_SCORE: labels.label("ir_score"),
     "evidence_best": "best evidence part",
     "evidence_worst": "worst evidence part",
     "answer_in_context": "reference in the context",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract import labels
 from ragauge.contract.finding import (
     Cell,
     Col,
@@ -79,7 +80,7 @@ def _on_frontier(table: pd.DataFrame) -> Fold:
     columns: Heads = [
         "System",
         "N",
-        Col("Right" if right else "IR score"),
+        Col(labels.title(labels.label("correct" if right else "ir_score"))),
         "Tokens",
         "Seconds",
         *(["US dollars"] if money else []),
@@ -123,7 +124,6 @@ def score_against_cost(jobs: Jobs) -> pd.DataFrame:
 
 
 _HEIGHT = 2.5  # inches of one panel
-_SCORES = {"correct": "right answers", "ir_score": "IR score"}
 _AXES = {
     "tokens": "tokens of context, mean over topics",
     "seconds": "seconds per topic, of a batch",
@@ -151,7 +151,7 @@ def frontiers(table: pd.DataFrame) -> Figure | None:
         _panel(ax, table.dropna(subset=[name]), name, systems)
         latency = name == "seconds" and bool(table["latency"].all())
         ax.set_xlabel(_LATENCY if latency else _AXES[name])
-        ax.set_ylabel(_SCORES[str(table["measure"].iloc[0])])
+        ax.set_ylabel(labels.noun(str(table["measure"].iloc[0])))
     legend(figure, axes[0], 2)
     return figure
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract import labels
 from ragauge.contract.answer_measures import besides_rankings, column_label
 from ragauge.contract.finding import (
     Block,
@@ -35,16 +36,6 @@ _OF_RETRIEVAL = ("chunker", "embedder", "rewriter", "retriever", "reranker", "ex
 
 Record = Mapping[str, Any]
 Settings = dict[str, dict[str, str]]
-
-_MEASURES = {
-    "ir_score": "IR score",
-    "correct": "Right, points",
-    "hallucination": "Hallucination, points",
-    "judge_share_1": "1 lack, points",
-    "judge_share_2": "2 partly wrong, points",
-    "judge_share_3": "3 incomplete, points",
-    "judge_share_4": "4 wrong, points",
-}
 
 
 @dataclass(frozen=True)
@@ -162,7 +153,7 @@ def _measures(frame: pd.DataFrame, answers: Sequence[AnswerMeasureInfo]) -> dict
     for name in dict.fromkeys(frame["measure"]):
         info = infos.get(name)
         share = name != "ir_score" if info is None else info.unit == "share"
-        title = _MEASURES.get(name, name) if info is None else column_label(info)
+        title = labels.title(labels.difference(name)) if info is None else column_label(info)
         found[name] = (title + (", points" if info is not None and share else ""), share)
     return found
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract import labels
 from ragauge.contract.answer_measures import column_label
 from ragauge.contract.checks import require_number
 from ragauge.contract.errors import ConfigError, DataError
@@ -21,7 +22,6 @@ from ragauge.plugins.planning.repeats import lines_of_repeats, plan_repeats
 from ragauge.plugins.planning.topics import CONFIDENCE, plan_topics
 
 _SHOWN = 12  # pairs in the table, beside the worst and the median
-_NAMES = {"ir_score": "IR score", "correct": "right answers", "hallucination": "hallucinations"}
 _KINDS = {"alone": "alone", "judge": "people, with the judge", "predictor": "judged, with the predictor"}
 
 
@@ -148,7 +148,7 @@ def plan(sweep: Jobs, asked: Asked) -> Plan:
 
 def _name(measure: str, sweep: Jobs) -> str:
     infos = {info.name: info for info in sweep.answer_measures}
-    return _NAMES.get(measure) or column_label(infos[measure])
+    return labels.noun(measure) if measure in labels.HEADLINES else column_label(infos[measure])
 
 
 def plan_text(plan: Plan, sweep: Jobs) -> str:

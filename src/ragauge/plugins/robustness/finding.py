@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract import labels
 from ragauge.contract.finding import (
     Block,
     Cell,
@@ -67,7 +68,7 @@ _MEASURES = {
     "right": "right",
     "lack": "lack of information",
     "hallucination": "hallucination",
-    "ir_score": "IR score",
+    "ir_score": labels.label("ir_score"),
     "answer_in_context": "answer in the context",
     **_FACT_NAMES,
     **_ORDER_NAMES,
