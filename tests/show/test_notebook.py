@@ -41,7 +41,7 @@ def test_a_job_shows_its_first_metrics_and_its_first_five_topics() -> None:
         '<div class="tex2jax_ignore mathjax_ignore"><p><b>a$b</b><br><small>run 0a1b · out</small></p><table><thead>'
     )
     assert rows(page) == [
-        ["IR score", "right", "lack of information", "cost (USD)"],
+        ["IR score", "right answers", "lack of information", "cost, USD"],
         ["0.500 (0.250 to 0.750)", "0.400", "–", "0.0123"],
         ["query", "answer", "label", "ir_score"],
         ["&lt;b&gt;Who?", "Ann␛", "5", "1.000"],

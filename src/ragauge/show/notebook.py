@@ -47,7 +47,7 @@ def job_html(
 ) -> str:
     """HTML of a job: name, MLflow run, folder, main metrics and first topics."""
     shown = [
-        (labels.label(metric), _interval(metrics, metric) if metric != "cost_usd" else f"{metrics[metric]:.4f}")
+        (labels.noun(metric), _interval(metrics, metric) if metric != "cost_usd" else f"{metrics[metric]:.4f}")
         for metric in _METRICS
         if metric in metrics
     ]
