@@ -34,7 +34,18 @@ MARKS = ("<think>", "</think>", "[THINK]", "[/THINK]", "<|channel|>", "final<|me
         (GPT_OSS, "Paris", "Easy."),
         ("<|channel|>analysis<|message|>Easy", "", "Easy"),
         ("analysisEasy.assistantfinalParis", "Paris", "Easy."),
+        (
+            '<details type="reasoning" done="true">\n<summary>Thought</summary>\nHm.\n</details>\nParis',
+            "Paris",
+            "<summary>Thought</summary>\nHm.",
+        ),
+        ("\ufeff<think>Hm.</think>Paris", "Paris", "Hm."),
         # Marks that are quoted are part of the answer.
+        (
+            "<details><summary>Why</summary>It is.</details>\nParis",
+            "<details><summary>Why</summary>It is.</details>\nParis",
+            "",
+        ),
         ("Paris", "Paris", ""),
         ("The tag </think> ends the thoughts.", "The tag </think> ends the thoughts.", ""),
         ("Models write `<think>` and `</think>`.", "Models write `<think>` and `</think>`.", ""),

@@ -40,7 +40,7 @@ class ChatGenerator(ChatLLM):
     """
 
     component: ClassVar[str] = "chat"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     kind: ClassVar[str] = "chat"
     uses: ClassVar[frozenset[str]] = frozenset()
 

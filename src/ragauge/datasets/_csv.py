@@ -39,7 +39,7 @@ class CsvDataset(FileSource):
     """
 
     component: ClassVar[str] = "csv"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     name: str = runtime("csv")
     docs: str | Path | None = runtime(None)

@@ -41,7 +41,7 @@ class JsonlDataset(FileSource):
     """A collection from a corpus in JSON Lines (`docs`) and questions in JSON Lines, CSV, TSV or Parquet (`topics`)."""
 
     component: ClassVar[str] = "jsonl"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     name: str = runtime("jsonl")
     docs: str | Path | None = runtime(None)

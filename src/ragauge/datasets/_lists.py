@@ -2,7 +2,8 @@
 
 `["Paris", 'City of Paris']` is a printed list of two texts, `[0, 1]` and `[sic] Paris` are one text each. A printed
 list begins with `[` and ends with `]`. Between them stand only quoted texts, numbers, nulls and lists of these, as
-JSON, Python or numpy print them. In references and evidence at least one text must be quoted.
+JSON, Python or numpy print them. Tuples and sets, as Python prints them, are lists, too. In references and evidence at
+least one text must be quoted.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ _DEPTH = 2  # lists within lists
 def printed_list(text: str) -> list[Any] | None:
     """The list printed in a text by JSON, Python or numpy; None for any other text."""
     text = text.strip()
+    if text[:1] + text[-1:] in ("()", "{}"):
+        found = _by_tokens(f"[{text[1:-1]}]")
+        return found if found and (len(found) > 1 or text[0] == "{" or text[-2] == ",") else None
     if text[:1] + text[-1:] != "[]":
         return None
     try:

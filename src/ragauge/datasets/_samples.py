@@ -33,7 +33,7 @@ class SamplesDataset(FileSource):
     """
 
     component: ClassVar[str] = "samples"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     name: str = runtime("samples")
     path: str | Path | None = runtime(None)

@@ -20,9 +20,11 @@ _PAIRS = (
     (r"<\|channel>thought", r"<channel\|>"),  # Gemma
     (r"<unused94>thought", r"<unused95>"),  # MedGemma
 )
+# Open WebUI; its closing mark alone says nothing, since answers fold what they like.
+_FOLDED = (r"<details\b[^<>]{0,200}\btype=[\"']reasoning[\"'][^<>]{0,200}>", r"</details>")
 _BLOCKS = [
     (re.compile(opening, re.IGNORECASE), re.compile(f"({opening})|({closing})", re.IGNORECASE))
-    for opening, closing in _PAIRS
+    for opening, closing in (*_PAIRS, _FOLDED)
 ]
 _ANY_MARK = re.compile(
     f"(?P<opening>{'|'.join(opening for opening, _ in _PAIRS)})|(?:{'|'.join(closing for _, closing in _PAIRS)})",
@@ -37,7 +39,7 @@ _AROUND_ANSWER = re.compile(
 _CHANNEL = re.compile(r"(?:<\|start\|>assistant)?<\|channel\|>\s*(\w+)[^<]*<\|message\|>")
 _END_OF_MESSAGE = re.compile(r"<\|(?:end|return|call|start|channel)\|>")
 # The same where the server removed the special tokens.
-_SPACE = re.compile(r"\s*")
+_SPACE = re.compile(r"[\s\ufeff\u200b]*")  # a byte order mark, too
 _BARE_ANALYSIS, _BARE_FINAL = re.compile(r"analysis(?=[A-Z\s])"), re.compile(r"assistantfinal(?=\S)")
 
 

@@ -90,6 +90,8 @@ def test_scores(reply: str, n: int, expected: list[int] | None) -> None:
         ('{"label": true, "reason": "x"}', None),
         ('{"label": null, "reason": "x"}', None),
         ('{"label": [5], "reason": "x"}', None),
+        ('{"Label": 5, "REASON": "x"}', (5, "x")),
+        ('{"label": 5, "Label": 4}', None),
         ('{"class": 5}', None),
         ('{"label": 5, "reason": "x', None),
         ('{"first": {"label": 5}', None),

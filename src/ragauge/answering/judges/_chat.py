@@ -374,7 +374,10 @@ def parse_verdict(reply: str) -> tuple[int, str | None] | None:
         verdict = verdict[0]
     if not isinstance(verdict, dict):
         return _class_in_words(_plain(reply))
-    label, reason = whole_number(verdict.get("label")), verdict.get("reason")
+    named = {key.casefold(): value for key, value in verdict.items()}
+    if len(named) < len(verdict):
+        return None
+    label, reason = whole_number(named.get("label")), named.get("reason")
     if label is None or label not in JUDGE_CLASSES:
         return None
     return label, " ".join(reason.split()) if isinstance(reason, str) else None

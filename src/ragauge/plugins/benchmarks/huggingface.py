@@ -34,7 +34,7 @@ class HuggingFace(FileSource):
     """
 
     component: ClassVar[str] = "huggingface"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     name: str = runtime("huggingface")
     path: str | Path | None = runtime(None)

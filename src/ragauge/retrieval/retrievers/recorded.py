@@ -46,7 +46,7 @@ class RecordedRetrieval:
     """
 
     component: ClassVar[str] = "recorded"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     uses: ClassVar[frozenset[str]] = frozenset()
     reorder_after_cut: ClassVar[bool] = False
     takes_queries: ClassVar[bool] = False
