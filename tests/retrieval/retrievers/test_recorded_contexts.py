@@ -162,7 +162,7 @@ def test_lines_that_are_no_json_and_settings_that_cannot_be(tmp_path: Path) -> N
     told = {
         b'{"qid": \n': "not a line of JSON",
         b'{"qid": "\xff"}\n': latin,
-        b'{"a":' * 100_000: "not a line",
+        b'{"a":' * 100_000: "its values are nested too deep",
     }
     for text, what in told.items():
         path.write_bytes(b'{"qid": "q1", "contexts": []}\n' + text)
