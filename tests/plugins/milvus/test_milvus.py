@@ -9,6 +9,7 @@ import base64
 import dataclasses
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -370,16 +371,29 @@ def test_a_temporary_folder_whose_path_is_too_long_for_a_socket_is_told(
     tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Behind it come a slash, "ragauge-milvus-", eight letters and "/socket": 31 characters.
-    for length, fits in ((69, True), (70, False)):
-        folder = tmp_path / "x"
-        folder = folder.with_name("x" * (length - len(str(tmp_path)) - 1))
-        folder.mkdir()
-        monkeypatch.setattr("tempfile.tempdir", str(folder))
-        if fits:
-            assert len(made(Milvus(), tmp_path / "fits", tools)(TOPICS)) > 0
-            continue
-        with pytest.raises(ConfigError, match=rf"TMPDIR={folder}: Milvus Lite wants a shorter path"):
-            made(Milvus(), tmp_path / "long", tools)
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:
+        for length, fits in ((69, True), (70, False)):
+            folder = Path(short) / ("x" * (length - len(short) - 1))
+            folder.mkdir()
+            monkeypatch.setattr("tempfile.tempdir", str(folder))
+            if fits:
+                assert len(made(Milvus(), tmp_path / "fits", tools)(TOPICS)) > 0
+                continue
+            with pytest.raises(ConfigError, match=rf"TMPDIR={folder}: Milvus Lite wants a shorter path"):
+                made(Milvus(), tmp_path / "long", tools)
+
+
+class InWindows(HashEmbedder):
+    """An embedder with a vector for each window of a text."""
+
+    def windows(self, texts: Any) -> list[list[str]]:
+        return [[text] for text in texts]
+
+
+def test_an_embedder_with_a_vector_for_each_window_is_refused(tools: Tools, tmp_path: Path) -> None:
+    in_windows = dataclasses.replace(tools, embedder=InWindows())
+    with pytest.raises(ConfigError, match="retriever=milvus keeps one vector a chunk"):
+        made(Milvus(), tmp_path / "a", in_windows)
 
 
 def test_a_server_that_takes_too_long_is_told_with_the_setting(tools: Tools, tmp_path: Path) -> None:

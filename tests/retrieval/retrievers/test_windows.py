@@ -12,9 +12,7 @@ import pytest
 
 from blocks_engine import BlocksEngine
 from ragauge.contract.engine import Engine, LocalEngine
-from ragauge.contract.errors import ConfigError
 from ragauge.contract.protocols import Tools
-from ragauge.plugins.milvus._collection import ChunkCollection
 from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.retrieval.retrievers import MMR, Reo, Sim
 
@@ -96,9 +94,3 @@ def test_mmr_takes_best_windows_to_the_query_and_means_between_chunks(tmp_path: 
             taken.append(max(left, key=lambda d: round(worth[d], 6)))
         assert [docno for docno, _ in found[qid]] == taken
         assert [cosine for _, cosine in found[qid]] == pytest.approx([best[docno] for docno in taken], abs=1e-6)
-
-
-def test_milvus_has_no_place_for_windows(tmp_path: Path) -> None:
-    tools = Tools(store=None, embedder=CachedEmbedder(Windowed(), tmp_path), tokenizer=None)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="retriever=milvus keeps one vector a chunk"):
-        ChunkCollection(vectors={}, words=None, block=10).fill(None, "name", CHUNKS, tools)  # type: ignore[arg-type]
