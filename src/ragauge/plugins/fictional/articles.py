@@ -1,4 +1,4 @@
-"""Writes an entity's article: a sentence for each fact and others between them, in an order of its own."""
+"""Writes an entity's article: one sentence per fact and filler sentences, in random order."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _SELF = {"town": "town", "firm": "firm", "event": "event"}
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence, and the facts of its article's subject that it tells ("alias" among them)."""
+    """A sentence, and the facts of its article's subject that it states ("alias" among them)."""
 
     text: str
     tells: tuple[str, ...] = ()
 
 
 def text_of(article: Sequence[Sentence]) -> str:
-    """The article as it stands in the corpus."""
+    """The article's text in the corpus."""
     return " ".join(sentence.text for sentence in article)
 
 
@@ -76,7 +76,7 @@ class _Told:
 
 
 def _told(region: Region, kind: str, group: tuple[str, ...], dice: Dice) -> _Told:
-    """The words for some facts: where pronouns are few, mostly such as name the subject."""
+    """Words for some facts; with few pronouns, mostly words that name the subject."""
     templates = STYLES[region.style].prose[kind].facts[group]
     if region.pronouns == 1 or dice.chance(region.pronouns):
         return _Told(group, dice.pick(templates))
@@ -86,13 +86,13 @@ def _told(region: Region, kind: str, group: tuple[str, ...], dice: Dice) -> _Tol
 
 @cache
 def _naming(style: str, kind: str, group: tuple[str, ...]) -> tuple[Template, ...]:
-    """The templates for some facts that name their subject."""
+    """The templates that name their subject, for some facts."""
     templates = STYLES[style].prose[kind].facts[group]
     return tuple(t for t in templates if slots_of(t) & _MARKED.keys())
 
 
 def _named(text: str, name: str, pronoun: str) -> str:
-    """The text with the subject's name where it first stands, and the pronoun after that."""
+    """The text with the subject's name at its first mention, and pronouns after that."""
     text = text.replace(_SUBJECT, name, 1).replace(_SUBJECT, pronoun)
     return text[:1].upper() + text[1:]
 
@@ -129,7 +129,7 @@ def _groups(kind: str, known: set[str], dice: Dice) -> list[tuple[str, ...]]:
 
 
 def _ordered(dice: Dice, body: Sequence[_Told]) -> list[_Told]:
-    """Birth first more often than not, death last, all else as it falls."""
+    """Birth usually first, death last, the rest in random order."""
 
     def place(tells: tuple[str, ...]) -> float:
         at = dice.random()
@@ -141,7 +141,7 @@ def _ordered(dice: Dice, body: Sequence[_Told]) -> list[_Told]:
 
 
 class _Names:
-    """The subject in the sentence at hand: a pronoun, its name, or its kind."""
+    """The words for the subject in a sentence: a pronoun, its name, or its kind."""
 
     def __init__(self, region: Region, entity: Entity, dice: Dice) -> None:
         self._region, self._entity, self._dice = region, entity, dice
@@ -170,7 +170,7 @@ class _Names:
         return slots | (self._mentions() if self._region.style == "plain" else {"street": street(dice)})
 
     def _mentions(self) -> dict[str, str]:
-        """Another entity of the subject's kind, a year and a number; no question asks for them."""
+        """Another entity of the subject's kind, a year and a number, which no question asks for."""
         dice = self._dice
         others = [entity for entity in self._region.of_kind(self._entity.kind) if entity is not self._entity]
         other = dice.pick(others)

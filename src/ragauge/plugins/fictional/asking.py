@@ -1,4 +1,4 @@
-"""A question, how it names those it is about, and which answers are accepted."""
+"""A question, how it names its entities, and its accepted answers."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ class Question:
 
 
 class Asker:
-    """Shared by the makers of all types of question: a region, dice, and names for entities."""
+    """The base of all question makers: a region, dice, and names for entities."""
 
     def __init__(self, region: Region, dice: Dice) -> None:
         self.region, self.dice = region, dice
         self.facts = region.facts
 
     def name(self, entity: Entity) -> tuple[str, tuple[Fact, ...]]:
-        """How a question names the entity, and the fact that one must know for it (its alias)."""
+        """How a question names the entity, and the fact needed to recognise it (its alias)."""
         if entity.alias is not None and self.dice.chance(_ALIAS):
             return entity.alias, ((entity.number, "alias"),)
         return _with_article(entity), ()
@@ -83,12 +83,12 @@ class Asker:
         return self.region.entities[int(number)]
 
     def known(self, relation: str) -> list[int]:
-        """The numbers of all entities whose relation is known, in their order."""
+        """The numbers of all entities with a known value of the relation, in order."""
         kind = RELATIONS[relation].subject
         return [e.number for e in self.region.of_kind(kind) if self.facts.get(e.number, relation) is not None]
 
     def alike(self, entity: Entity) -> list[Entity]:
-        """Others of its kind that share its stem."""
+        """Other entities of its kind with the same stem."""
         return [e for e in self.region.entities if e.stem == entity.stem and e.kind == entity.kind and e is not entity]
 
     def names(self, number: Value) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ class Asker:
         return accepted_names(self.entity(number))
 
     def accepted(self, relation: str, value: Value) -> tuple[str, ...]:
-        """All ways to give the value of a relation as an answer, the reference first."""
+        """All accepted forms of a relation's value, the reference first."""
         if relation in LEADS_ON:
             return accepted_names(self.entity(value))
         if relation in THOUSANDS:
@@ -107,7 +107,7 @@ class Asker:
 
 
 def accepted_names(entity: Entity) -> tuple[str, ...]:
-    """The names of an entity, how articles mention it first."""
+    """The accepted names of an entity, its usual name in articles first."""
     names = [entity.mention, entity.name, entity.title]
     if entity.kind == "event":
         names.append(f"the {entity.name}")
@@ -117,7 +117,7 @@ def accepted_names(entity: Entity) -> tuple[str, ...]:
 
 
 def accepted_count(number: int) -> tuple[str, ...]:
-    """A number in figures and, up to twenty, in words."""
+    """A number in digits and, up to twenty, in words."""
     plain = (f"{number:,}",) if number < 1000 else (f"{number:,}", str(number))
     return (*plain, _WORDS[number]) if number < len(_WORDS) else plain
 

@@ -1,4 +1,4 @@
-"""Questions of one to four hops: from a named entity over facts to the answer."""
+"""Questions of one to four hops: from a named entity along facts to the answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Step = tuple[str, bool]  # a relation, and whether it is taken backwards
 
 
 def solve_chain(facts: Facts, start: int, steps: tuple[Step, ...]) -> set[Value]:
-    """Everything that the steps lead to."""
+    """All values that the steps lead to."""
     at: set[Value] = {start}
     for relation, backwards in steps:
         if backwards:
@@ -25,7 +25,7 @@ def solve_chain(facts: Facts, start: int, steps: tuple[Step, ...]) -> set[Value]
 
 
 def chain(asker: Asker, hops: int) -> Question | None:
-    """A question of so many hops, or None where the dice lead nowhere."""
+    """A question of so many hops, or None if the random walk ends early."""
     start = asker.dice.pick(asker.region.entities)
     text, facts = asker.name(start)
     walk = _walk(asker, start, text, hops - 1)
@@ -51,7 +51,7 @@ def chain(asker: Asker, hops: int) -> Question | None:
 def _walk(
     asker: Asker, start: Entity, text: str, n: int
 ) -> tuple[Entity, str, tuple[Step, ...], tuple[Fact, ...], set[int]] | None:
-    """n steps to an entity: the end, the words for it, the steps, their facts, and who was passed."""
+    """A walk of n steps to an entity: its end, words, steps, facts, and the entities passed."""
     at, passed = start, {start.number}
     steps: tuple[Step, ...] = ()
     told: tuple[Fact, ...] = ()
@@ -75,7 +75,7 @@ def _walk(
 
 
 def forward_ways(asker: Asker, at: Entity) -> list[tuple[str, int]]:
-    """(relation, entity) of the facts of an entity that lead to another."""
+    """(relation, entity) of an entity's facts that lead to another entity."""
     ways = []
     for relation in OF_KIND[at.kind]:
         value = asker.facts.get(at.number, relation.name)
@@ -85,7 +85,7 @@ def forward_ways(asker: Asker, at: Entity) -> list[tuple[str, int]]:
 
 
 def backward_ways(asker: Asker, at: Entity) -> list[tuple[str, int]]:
-    """(relation, entity) of the facts whose value is an entity for one subject alone."""
+    """(relation, entity) of facts whose value is this entity and that have one subject only."""
     ways = []
     for relation in RELATIONS.values():
         if relation.inverse and relation.object == at.kind:

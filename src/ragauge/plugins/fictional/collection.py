@@ -23,7 +23,7 @@ _SHARD = 10_000  # documents of a file, or of a batch of a larger world
 
 
 def collection(world: Parameters) -> Dataset:
-    """The collection; ConfigError where so many questions of a kind cannot be formed.
+    """The collection; ConfigError if it cannot form so many questions of a kind.
 
     The documents of a large world come in batches, and are written again for each reading of them.
     """
@@ -41,7 +41,7 @@ def collection(world: Parameters) -> Dataset:
 
 
 def _batches(world: Parameters, more: Sequence[Document]) -> Iterator[pd.DataFrame]:
-    """Frames `docs` of 10,000 documents each, region by region, and of those that are not the world's."""
+    """Frames `docs` of 10,000 documents each: the world's, by region, then other documents."""
     held: list[Document] = []
     for shard in shards(replace(_plan(world), types=()), twins=False):
         held.extend(shard.docs)
@@ -53,7 +53,7 @@ def _batches(world: Parameters, more: Sequence[Document]) -> Iterator[pd.DataFra
 
 
 def counterfactuals(world: Parameters) -> pd.DataFrame:
-    """A frame of topics with one fact of one document changed, and the truth beside it.
+    """Topics with one fact of one document changed, and the truth beside it.
 
     Columns: qid; docno and relation of the fact; sentence, as it stands in the document; changed, its replacement;
     answer and changed_answer, and all accepted forms of both (answers, changed_answers). Types other than chain,
@@ -71,7 +71,7 @@ def _plan(world: Parameters) -> Plan:
 
 
 def _changed_articles(docs: Sequence[Document], topics: Sequence[Topic]) -> list[Document]:
-    """The articles of the topics' twins, with the changed sentence in place of the true one."""
+    """The articles of the topics' twins, with the changed sentence in place of the original."""
     known = {docno: (title, text) for docno, title, text in docs}
     found = []
     for topic in topics:
@@ -95,7 +95,7 @@ def _answered_by(topic: Topic) -> Twin | None:
 
 
 def write_shards(world: Parameters, folder: Path) -> list[Path]:
-    """Writes the world as JSON Lines and returns the files; one region is in memory at a time.
+    """Writes the world as JSON Lines and returns the files; holds one region in memory at a time.
 
     corpus-00000.jsonl and so on hold 10,000 documents each, questions.jsonl the topics and
     counterfactuals.jsonl the twins. `dataset=jsonl` reads the corpus files, put together, and the questions.

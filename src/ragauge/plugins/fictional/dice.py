@@ -1,4 +1,4 @@
-"""Random choices that are the same on every machine and every Python.
+"""Random choices that are equal on every machine and Python version.
 
 Only `random.Random.random()` is used: its sequence is the one that Python promises to keep for a seed, which
 `choice`, `shuffle` and `sample` are not.
@@ -15,18 +15,18 @@ T = TypeVar("T")
 
 
 class Dice:
-    """A stream of choices that follows from the given keys alone (a seed, a region, a purpose, ...)."""
+    """A random stream determined by the given keys alone (a seed, a region, a purpose, ...)."""
 
     def __init__(self, *keys: object) -> None:
         digest = hashlib.sha256("\x1f".join(map(str, keys)).encode()).digest()
         self.random = random.Random(int.from_bytes(digest[:16], "big")).random
 
     def below(self, n: int) -> int:
-        """An integer from 0 to n - 1, each equally likely."""
+        """A uniform random integer from 0 to n - 1."""
         return int(self.random() * n)
 
     def between(self, low: int, high: int) -> int:
-        """An integer from low to high, both included."""
+        """A uniform random integer from low to high, inclusive."""
         return low + int(self.random() * (high - low + 1))
 
     def chance(self, p: float) -> bool:
@@ -38,7 +38,7 @@ class Dice:
         return items[int(self.random() * len(items))]
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
-        """The items in another order (Fisher and Yates)."""
+        """The items in random order (Fisher and Yates)."""
         out = list(items)
         for i in range(len(out) - 1, 0, -1):
             j = int(self.random() * (i + 1))
@@ -46,5 +46,5 @@ class Dice:
         return out
 
     def sample(self, items: Sequence[T], n: int) -> list[T]:
-        """n different positions' items, all of them (in another order) where there are fewer."""
+        """n items of different positions; all of them, in random order, if there are fewer."""
         return self.shuffled(items)[:n]

@@ -1,4 +1,4 @@
-"""Entities and facts of a region: who there is, and what is true of them."""
+"""The entities and facts of a region."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Fact: TypeAlias = "tuple[int, str]"  # whose (number of an entity), which relati
 
 @dataclass
 class Entity:
-    """One that an article is about.
+    """The subject of an article.
 
     `noun` is its kind (a painter, a novel); `stem` is shared by look-alikes.
     """
@@ -32,7 +32,7 @@ class Entity:
 
     @property
     def title(self) -> str:
-        """The article's title: the name, with the kind behind it where another has the same name."""
+        """The article's title: the name, followed by the kind if another entity has the same name."""
         return f"{self.name} ({self.noun})" if self.homonym else self.name
 
     @property
@@ -41,20 +41,20 @@ class Entity:
 
     @property
     def mention(self) -> str:
-        """The name in other articles and questions, which fits no other entity."""
+        """The unique name of the entity in other articles and in questions."""
         return f"the {self.noun} {self.name}" if self.homonym else self.name
 
 
 @dataclass
 class Facts:
-    """The facts of a world: one value a fact. `holders` is the other direction."""
+    """The facts of a world: one value per fact. `holders` is the inverse."""
 
     values: dict[Fact, Value] = field(default_factory=dict)
     _holders: dict[tuple[str, Value], list[int]] | None = None
     _known: dict[int, dict[str, Value]] | None = None
 
     def get(self, number: int, relation: str) -> Value | None:
-        """The value, or None where the world has no such fact."""
+        """The value, or None if the world has no such fact."""
         return self.values.get((number, relation))
 
     def known(self, number: int) -> dict[str, Value]:
@@ -76,13 +76,13 @@ class Facts:
         return self._holders.get((relation, value), [])
 
     def changed(self, fact: Fact, value: Value) -> Facts:
-        """The same facts but for one."""
+        """A copy with one fact changed."""
         return Facts({**self.values, fact: value})
 
 
 @dataclass(frozen=True)
 class Region:
-    """A part of the world that is closed: no fact leads out of it, and no name in it is used elsewhere.
+    """A closed part of the world: no fact leads out of it, and no name in it is used elsewhere.
 
     pronouns: the share of its sentences with a fact that need not name their subject in full. style: how its
     articles and questions are worded, plain or hard.
@@ -99,7 +99,7 @@ class Region:
         return [entity for entity in self.entities if entity.kind == kind]
 
     def shown(self, relation: str, value: Value) -> str:
-        """The value as it stands in an article."""
+        """The value as articles write it."""
         if relation in LEADS_ON:
             return self.entities[int(value)].mention
         return f"{value:,}" if relation in THOUSANDS else str(value)
@@ -109,7 +109,7 @@ THOUSANDS = frozenset(("population", "staff", "visitors"))
 
 
 def mark_homonyms(entities: Iterable[Entity]) -> None:
-    """Marks every entity whose name another has, too."""
+    """Marks every entity that shares its name with another."""
     named: Mapping[str, list[Entity]] = defaultdict(list)
     for entity in entities:
         named[entity.name].append(entity)

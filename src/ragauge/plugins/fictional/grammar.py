@@ -1,4 +1,4 @@
-"""Sentences from rules: `[this|that]` is a choice, `{slot}` a given value or another rule.
+"""Generates sentences by rules: `[this|that]` is a choice, `{slot}` a given value or another rule.
 
 The choice depends on the dice alone, never on a value: the same dice with one value changed give the same sentence with
 that value changed.
@@ -22,7 +22,7 @@ _VOWEL = frozenset("aeiouAEIOU")
 
 
 def compile_template(text: str) -> Template:
-    """The template of a text; ValueError where brackets do not match."""
+    """The template of a text; ValueError if brackets do not match."""
     pieces, rest = _sequence(_TOKEN.findall(text), 0, text)
     if rest != len(_TOKEN.findall(text)):
         raise ValueError(f"a bracket too many in {text!r}")
@@ -67,14 +67,14 @@ def slots_of(template: Template) -> set[str]:
 
 
 class Writer:
-    """Writes templates out with one stream of dice; `rules` serves the slots that `values` has not."""
+    """Expands templates with one stream of dice; `rules` fill the slots that `values` lacks."""
 
     def __init__(self, rules: Mapping[str, tuple[Template, ...]], dice: Dice) -> None:
         self._rules = rules
         self._random = dice.random
 
     def write(self, template: Template, values: Mapping[str, str]) -> str:
-        """The text, with a(n) spelt as the next word wants it and a capital at the start."""
+        """The text, with a(n) spelt to fit the next word, and a capital at the start."""
         out: list[str] = []
         self._expand(template, values, out)
         text = "".join(out)

@@ -1,4 +1,4 @@
-"""Questions that the articles do not answer as put: a false premise, or a fact that stands nowhere."""
+"""Questions that the articles do not answer: with a false premise, or for a fact that no article states."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _PREMISES = {
 
 
 def false_premise(asker: Asker) -> Question | None:
-    """A question that takes for granted what an article contradicts; its answer is the correction."""
+    """A question that assumes something an article contradicts; its answer is the correction."""
     dice = asker.dice
     relation = dice.pick(list(_PREMISES))
     number = dice.pick(asker.known(relation))
@@ -66,7 +66,7 @@ def false_premise(asker: Asker) -> Question | None:
 
 
 def unanswerable(asker: Asker) -> Question | None:
-    """A question for a fact that no article holds, of one whose article there is."""
+    """A question for a fact that no article states, about an entity that has an article."""
     dice = asker.dice
     about = dice.pick(asker.region.entities)
     name, told = asker.name(about)

@@ -1,4 +1,4 @@
-"""Invented proper names: a number is a name, and no two numbers of a kind give the same one.
+"""Invented proper names by number, distinct within a kind.
 
 A name is consonants, vowels, consonants and an ending that begins with a vowel, so that it falls apart in one
 way only: different parts are different names. A region of the world takes numbers that no other takes, by
@@ -68,12 +68,12 @@ GIVEN_NAMES = 240  # of each gender in one world
 
 
 def space(kind: str) -> int:
-    """How many different names of a kind there are."""
+    """The number of different names of a kind."""
     return len(_ONSETS) * len(_NUCLEI) * len(_MEDIALS) * len(_ENDINGS[kind])
 
 
 class Names:
-    """The names of one world, which follow from its seed."""
+    """The names of one world, determined by its seed."""
 
     def __init__(self, seed: int) -> None:
         dice = Dice(seed, "names")
@@ -97,7 +97,7 @@ class Names:
 
 
 def street(dice: Dice) -> str:
-    """A name for a thing that is mentioned once and never asked for (a street, a house); it may come twice."""
+    """A name for a thing mentioned once and never asked for (a street, a house); it may repeat."""
     return _join(dice.pick(_ONSETS), dice.pick(_NUCLEI), dice.pick(_MEDIALS), dice.pick(_STREETS))
 
 

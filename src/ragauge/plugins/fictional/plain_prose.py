@@ -1,4 +1,4 @@
-"""How articles in plain prose speak (`style=plain`): short sentences as in an encyclopedia or on a firm's page.
+"""Rules of plain prose (`style=plain`): short sentences as in an encyclopedia or on a company's page.
 
 {S} is the subject at the start of a sentence, {s} within one. {other} is another article's subject of the same kind.
 {recent} is a year and {count} a number; no question asks for them.

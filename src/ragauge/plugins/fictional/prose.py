@@ -1,4 +1,4 @@
-"""The rules of the prose of all articles, compiled: vocabulary, and the facts of each kind."""
+"""The compiled rules of all articles: vocabulary, and sentences for the facts of each kind."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _all_rules() -> dict[str, tuple[Template, ...]]:
 
 @dataclass(frozen=True)
 class Prose:
-    """The sentences of one kind: first sentences, sentences that hold facts, and others."""
+    """The sentence templates of one kind: opening sentences, sentences that hold facts, and others."""
 
     leads: tuple[Template, ...]
     facts: dict[tuple[str, ...], tuple[Template, ...]]
@@ -115,7 +115,7 @@ def _prose(
 
 @dataclass(frozen=True)
 class Style:
-    """A way to write articles: the sentences of each kind, and the rules that its words come from."""
+    """A writing style: the sentences of each kind, and the rules that its words come from."""
 
     prose: dict[str, Prose]
     rules: dict[str, tuple[Template, ...]]

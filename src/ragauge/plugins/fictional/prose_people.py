@@ -1,4 +1,4 @@
-"""How articles speak of people. {S} is the subject at the start of a sentence, {s} within one."""
+"""Sentence templates about people. {S} is the subject at the start of a sentence, {s} within one."""
 
 LEADS = (
     "{full}{aka} was a(n) {trait} {noun} who {act} and, {when}, {deed}.",

@@ -1,4 +1,4 @@
-"""How articles speak of towns and events. {S} is the subject at the start of a sentence, {s} within one."""
+"""Sentence templates about towns and events. {S} is the subject at the start of a sentence, {s} within one."""
 
 TOWN_LEADS = (
     "{full}{aka} is a town of {masonry} [houses|walls|towers], {things} and {tree}.",

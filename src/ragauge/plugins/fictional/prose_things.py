@@ -1,4 +1,4 @@
-"""How articles speak of firms and works. {S} is the subject at the start of a sentence, {s} within one."""
+"""Sentence templates about firms and works. {S} is the subject at the start of a sentence, {s} within one."""
 
 FIRM_LEADS = (
     "{full} is a(n) {firm_adj} firm that {act_firm}.",

@@ -1,4 +1,4 @@
-"""All questions of a region, kind by kind, each with one answer and a place of its own."""
+"""All questions of a region by kind, each with one answer and a fixed position."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAKERS: dict[str, Callable[[Asker], Question | None]] = {
 
 
 def kinds(types: tuple[str, ...], max_hops: int) -> list[str]:
-    """The kinds of questions, in equal numbers: the types, with chains of each length a kind of their own."""
+    """The kinds of questions, in equal numbers: the types, and chains by length."""
     out: list[str] = []
     for type_ in types:
         out += [f"chain{hops}" for hops in range(1, max_hops + 1)] if type_ == "chain" else [type_]

@@ -1,4 +1,4 @@
-"""Makes a region: entities with look-alikes among them, and a web of facts between them."""
+"""Makes a region: entities, look-alikes among them, and facts that link them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _PRODUCTS = WORDS["things"]
 
 
 def sizes(documents: int) -> list[int]:
-    """How many articles each region has: REGION, and the last what is left (below 2 x REGION)."""
+    """The number of articles per region: REGION each, the last the rest (below 2 x REGION)."""
     full = max(documents // REGION - 1, 0)
     return [REGION] * full + [documents - REGION * full]
 
@@ -56,7 +56,7 @@ def sizes(documents: int) -> list[int]:
 def make_region(
     names: Names, seed: int, number: int, size: int, look_alikes: int, pronouns: float = 1.0, style: str = "hard"
 ) -> Region:
-    """The region of this number, which follows from the arguments alone."""
+    """The region of this number, determined by the arguments alone."""
     maker = _Maker(names, Dice(seed, number, "region", look_alikes), number, look_alikes)
     counts = {kind: int(size * share) for kind, share in _SHARES.items()}
     maker.towns(counts["town"])
@@ -88,7 +88,7 @@ class _Maker:
         self._firms: list[Entity] = []
 
     def _fresh(self, kind: str) -> str:
-        """A name that is used nowhere else in the world."""
+        """A name unused elsewhere in the world."""
         at = self._used[kind]
         if at >= _STRIDES[kind] * 2:
             raise AssertionError(f"a region needs more names of a {kind} than it has")
@@ -101,7 +101,7 @@ class _Maker:
         return entity
 
     def _say(self, entity: Entity, p: float = 1.0, **values: Value | None) -> None:
-        """Facts of the entity, all of them with probability p."""
+        """Adds facts of the entity, all of them with probability p."""
         if self._dice.chance(p):
             for relation, value in values.items():
                 if value is not None:
@@ -262,17 +262,17 @@ class _Maker:
         return self._dice.pick(self._people).number
 
     def _year_of(self, person: int, youngest: int, oldest: int) -> int:
-        """A year of a person's life."""
+        """A year within a person's life."""
         born = self._born[person]
         return self._dice.between(born + youngest, min(born + oldest, self._died[person]))
 
     def _person_of(self, year: int, but: int) -> int | None:
-        """A grown-up who is alive in a year, another than `but`."""
+        """An adult alive in a year, other than `but`."""
         alive = [n for n, born in self._born.items() if born + 15 <= year <= self._died[n] and n != but]
         return self._dice.pick(alive) if alive else None
 
     def _firm_of(self, year: int) -> int | None:
-        """A firm that was there in a year."""
+        """A firm that existed in a year."""
         there = [n for n, founded in self._founded.items() if founded <= year]
         return self._dice.pick(there) if there else None
 

@@ -1,4 +1,4 @@
-"""The relations of the world by kind, and how questions put them.
+"""The relations of the world by kind, and their wordings in questions.
 
 `{x}` is the one spoken of. A relation that leads to another article can stand inside a question (`phrase`),
 forwards; or backwards (`inverse`), where one subject alone has that object.
@@ -13,7 +13,7 @@ KINDS = ("person", "town", "firm", "work", "event")
 
 @dataclass(frozen=True)
 class Relation:
-    """One relation: whose it is (`subject`), what its value is (a kind, or year, number, name), its wordings.
+    """One relation: the kind of its `subject`, the kind of its value (or year, number, name), its wordings.
 
     `count` asks for the number of subjects that share an object, and `set` names them in a question. `same` asks
     whether two subjects share theirs, and `more` which of two has the (greater, smaller) value.

@@ -42,7 +42,7 @@ _SUMS = {
 
 
 def comparison(asker: Asker) -> Question | None:
-    """Which of two has more, or whether two have the same; at times of two that are only described."""
+    """Which of two has more, or whether two have the same; sometimes the two are only described."""
     return _same(asker) if asker.dice.chance(0.35) else _more(asker)
 
 
@@ -77,7 +77,7 @@ def _more(asker: Asker) -> Question | None:
 
 
 def _side(asker: Asker, entity: Entity, described: bool) -> tuple[str, tuple[Fact, ...]] | None:
-    """How the entity is named, or described by what leads to it from another article."""
+    """The entity's name, or a description by a fact of another article."""
     if not described:
         return asker.name(entity)
     ways = _ways_to(asker, entity)
@@ -119,7 +119,7 @@ def _same(asker: Asker) -> Question | None:
 
 
 def aggregation(asker: Asker) -> Question | None:
-    """How many there are, which of them is the first or last, or what they come to together."""
+    """How many there are, which of them is first or last, or their total."""
     dice = asker.dice
     relation = dice.pick(_COUNT)
     value = asker.facts.get(dice.pick(asker.known(relation.name)), relation.name)
@@ -167,7 +167,7 @@ def _aggregated(
 
 
 def negation(asker: Asker) -> Question | None:
-    """Which of three is not what the other two are."""
+    """Which of three lacks a property of the other two."""
     dice = asker.dice
     relation = dice.pick(_NEGATED)
     value = asker.facts.get(dice.pick(asker.known(relation.name)), relation.name)

@@ -33,11 +33,11 @@ class FictionalWorld(Parameters):
     version: ClassVar[int] = 2
 
     def files(self) -> Mapping[str, Path]:
-        """None: nothing is read."""
+        """None: it reads no files."""
         return {}
 
     def load(self) -> Dataset:
-        """The collection; ConfigError where so many questions of a kind cannot be formed.
+        """The collection; ConfigError if it cannot form so many questions of a kind.
 
         The documents of a large world come in batches, and are written again for each reading of them.
         """

@@ -18,7 +18,7 @@ _YEARS = 4  # by which a date may move: near enough that a life stays in order
 
 @dataclass(frozen=True)
 class Twin:
-    """A sentence of an article as it is and as it would be, were one fact another; the answers of both."""
+    """A sentence before and after one fact is changed, with both answers."""
 
     entity: Entity
     relation: str
@@ -29,7 +29,7 @@ class Twin:
 
 
 def twin_of(region: Region, question: Question, qid: str) -> Twin | None:
-    """A twin of the question, by its last fact for which there is one; None where there is none.
+    """A twin of the question, by the last of its facts that can be changed; None if none can.
 
     Under the changed fact the question has exactly one answer again, another one. The article differs in one
     sentence. Negations have none (with one fact changed two of the three would be the odd one), and nor have
@@ -55,7 +55,7 @@ def twin_of(region: Region, question: Question, qid: str) -> Twin | None:
 
 
 def _another(asker: Asker, fact: Fact, peers: Sequence[Value | None]) -> Value | None:
-    """Another value that the fact could have, at times that of a peer, or one next to it."""
+    """Another possible value of the fact, sometimes a peer's or an adjacent one."""
     number, relation = fact
     value, dice = asker.facts.get(number, relation), asker.dice
     peer = dice.pick(peers) if peers and dice.chance(0.5) else None

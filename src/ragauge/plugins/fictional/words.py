@@ -1,4 +1,4 @@
-"""The vocabulary of the prose: rules of single words, and of short phrases about nothing in particular."""
+"""The vocabulary of the prose: rules of single words, and of short filler phrases."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from ragauge.plugins.fictional.twins import Twin, twin_of
 
 @dataclass(frozen=True)
 class Topic:
-    """A question under its qid, with the sentences needed: (docno, sentence), and what slices may go by."""
+    """A question under its qid, with the needed sentences (docno, sentence) and attributes for slices."""
 
     qid: str
     question: Question
@@ -40,7 +40,7 @@ class Topic:
 
 
 class Articles:
-    """The articles of a region by the number of their entity, each written when it is first wanted."""
+    """The articles of a region by entity number, each written on first use."""
 
     def __init__(self, region: Region) -> None:
         self._region = region
@@ -54,7 +54,7 @@ class Articles:
 
 @dataclass(frozen=True)
 class Shard:
-    """One region: its topics, and its documents (docno, title, text), each written when it is wanted."""
+    """One region: its topics, and its documents (docno, title, text), each written on first use."""
 
     topics: tuple[Topic, ...]
     entities: tuple[Entity, ...]
@@ -85,7 +85,7 @@ class Plan:
 
 
 def shards(plan: Plan, twins: bool = True) -> Iterator[Shard]:
-    """The world's regions in order, one in memory at a time; `twins` makes the counterfactuals, too.
+    """The world's regions in order, one in memory at a time; `twins` adds the counterfactuals.
 
     A region's documents follow from the seed, its number, its size, look-alikes, pronouns and style alone. So a larger
     world of a seed has those of a smaller one, except for the last region. Questions are spread over all regions.

@@ -1,4 +1,4 @@
-"""A thin Hydra trigger: after several trainings, how they ended."""
+"""A thin Hydra callback that reports how the trainings of a sweep ended."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ragauge.commands.callbacks import KeysCallback
 
 
 class TrainingsCallback(KeysCallback):
-    """Prints how the trainings of a sweep ended, too."""
+    """Prints how the trainings of a sweep ended."""
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """The process's exit code is 0 if all finished, theirs if all failures share one, else 1."""
+        """Sets the exit code: 0 if all finished, the shared code if all failures have one, else 1."""
         from ragauge.plugins.training.jobs import sweep
 
         cli.set_exit_code(sweep.finish(Path(config.hydra.sweep.dir).absolute()))

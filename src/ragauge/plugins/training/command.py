@@ -1,4 +1,4 @@
-"""The command `ragauge train`: tunes a network, composed from train.yaml by Hydra."""
+"""The command `ragauge train`: tunes a network by train.yaml, which Hydra composes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _preparing(arguments: Sequence[str]) -> Prepare | None:
-    """Prepares `rerun=<run id of a training>`, with the plug-in that runs jobs again."""
+    """Prepares `rerun=<run id of a training>` by the plug-in that reruns jobs."""
     if not any(argument.startswith("rerun=") for argument in arguments):
         return None
     from ragauge.plugins.training.jobs import again

@@ -16,7 +16,7 @@ from ragauge.experiment.setup.config import Config, check_draws
 
 @dataclass
 class TrainConfig(Config):
-    """The keys of train.yaml, beside those of a job."""
+    """The keys of train.yaml beyond those of a job."""
 
     trainer: Any = MISSING
     runs: list[str] = field(default_factory=list)
@@ -29,7 +29,7 @@ class TrainConfig(Config):
 
 
 def register() -> None:
-    """Makes known to Hydra what train.yaml begins with, beside what a job begins with."""
+    """Registers the base config of train.yaml, and that of a job, with Hydra."""
     config.register()
     ConfigStore.instance().store(name="train_schema", node=TrainConfig)
 

@@ -18,7 +18,7 @@ DATASET, RUNS = "dataset", "runs"  # what a trainer reads; a trainer that does n
 
 @dataclass(frozen=True)
 class TrainingData:
-    """One side of a split: topics, the evidence they need, the texts there are, and what was found for them.
+    """One side of a split: topics, their evidence, all texts, and the run.
 
     The frames are those of a job (`topics`, `evidence`, `chunks`, `run`). `run` holds the hits of the
     configured retriever for these topics, from which hard negatives are mined; `texts` are all chunks of the
@@ -33,7 +33,7 @@ class TrainingData:
 
 @dataclass(frozen=True)
 class TrainingTools:
-    """The tools of a trainer beside its data.
+    """The tools that a trainer gets beside its data.
 
     checkpoints: a folder that stays when the process is killed and is gone when the training has ended.
     seed: for everything random. max_seconds: how long the training may take, None for as long as it needs; one that is
@@ -50,7 +50,7 @@ class TrainingTools:
 
 @dataclass(frozen=True)
 class Trained:
-    """Results of a training beside the model's files.
+    """The results of a training beside the model's files.
 
     tables: frames that become artifacts, such as mined negatives. values: metrics. facts: lines of the
     model's card by their headings, such as {"loss": "..."}.
@@ -73,16 +73,16 @@ class Trainer(Protocol):
     uses: ClassVar[frozenset[str]]
 
     def base(self) -> Mapping[str, Any]:
-        """The identity of the model that the training starts from; ConfigError where it is not there."""
+        """The identity of the base model; ConfigError if it does not exist."""
 
     def train(self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools) -> Trained:
-        """Fills `folder / MODEL` with the network, as safetensors; continues from a checkpoint that is there.
+        """Fills `folder / MODEL` with the network, as safetensors; continues from a checkpoint if there is one.
 
         `held_out` is what early stopping looks at. DataError where the data cannot be learnt from.
         """
 
     def systems(self, components: Any, model: Path | None) -> Mapping[str, Mapping[str, Any]]:
-        """By which systems the model is measured: a name, and components by group in place of the config's.
+        """The systems that measure the model: a name, and components by group that replace the config's.
 
         model: the folder of the trained network; None is before the training. The names are the same before
         and after, so that the two are paired topic by topic. {}: it is not measured by what is retrieved.
@@ -91,7 +91,7 @@ class Trainer(Protocol):
 
 @dataclass(frozen=True)
 class Fitted:
-    """A predictor of judge classes, a few rows of its features, and what its training left beside it.
+    """A predictor of judge classes, a few rows of its features, and the by-products of its training.
 
     settings: entries of the predictor's settings beside those of its scores, such as the training rows.
     """
@@ -103,7 +103,7 @@ class Fitted:
 
 
 class RunsTrainer(Protocol):
-    """Config group `trainer`, too: makes a predictor from the judged outcomes of MLflow runs.
+    """Config group `trainer` as well: makes a predictor from the judged outcomes of MLflow runs.
 
     `reads` is RUNS. It is a frozen dataclass with a `version`, as a `Trainer` is; `kind` is predictor.
     """

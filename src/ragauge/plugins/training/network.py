@@ -1,4 +1,4 @@
-"""`answers=[network]`: the logit of a right answer by the network of `trainer=foresight`, a column of every topic."""
+"""`answers=[network]`: the logit of a right answer by the network of `trainer=foresight`, for every topic."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Network:
         _head_of(self.model, self.uri)
 
     def identity(self) -> dict[str, Any]:
-        """The digest of the network's numbers, wherever they come from."""
+        """The digest of the network's weights, from whichever source."""
         head, probe = _head_of(self.model, self.uri)
         numbers = np.concatenate([head.weights, [head.intercept], probe])
         return {**named(self), "network": hashlib.sha256(numbers.tobytes()).hexdigest()}
@@ -54,7 +54,7 @@ class Network:
     def measure_ranking(
         self, topics: pd.DataFrame, run: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools
     ) -> pd.DataFrame:
-        """Frame `answer_values`, a row for every topic; ConfigError where the embedder is not that of the training."""
+        """Frame `answer_values`, a row per topic; ConfigError if the embedder differs from the training's."""
         head, probe = _head_of(self.model, self.uri)
         vectors = np.asarray(tools.embedder.embed([PROBE, *topics["query"]], "query"), dtype=float)
         if vectors.shape[1] != len(probe) or vectors[0] @ probe < _SAME * np.linalg.norm(vectors[0]) * np.linalg.norm(

@@ -1,1 +1,1 @@
-"""Judges that were trained: small networks that answer yes-or-no questions on passages and answers (ARES)."""
+"""Trained judges: small networks that answer yes-or-no questions about passages and answers (ARES)."""

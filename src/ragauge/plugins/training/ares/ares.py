@@ -1,4 +1,4 @@
-"""Answer measure `ares`: probabilities of judges that were trained with `trainer=judge` (ARES)."""
+"""Answer measure `ares`: probabilities by judges trained with `trainer=judge` (ARES)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _INFOS = {
 
 
 class _Asked(NamedTuple):
-    """A topic's question and answer (None for none), and as much of its passages as the LLM was given."""
+    """A topic's question, its answer (None for none), and the part of its passages that the LLM was given."""
 
     question: str
     answer: str | None
@@ -104,7 +104,7 @@ class Ares:
         return Path(self.folder or self.model).expanduser().resolve()
 
     def identity(self) -> dict[str, Any]:
-        """The digest of the model's files and what else its values depend on."""
+        """The digest of the model's files and of everything else that its values depend on."""
         return {
             **named(self),
             "judge": self._judge(),
@@ -118,7 +118,7 @@ class Ares:
 
     @property
     def infos(self) -> tuple[AnswerMeasureInfo, ...]:
-        """One for each of `questions`."""
+        """One info for each of `questions`."""
         return tuple(_INFOS[one] for one in self.questions)
 
     @property
@@ -128,7 +128,7 @@ class Ares:
 
     @property
     def needs(self) -> frozenset[str]:
-        """Answers and contexts, as far as its questions are on them."""
+        """Answers and contexts, if its questions are about them."""
         of = {CONTEXT_RELEVANCE: {"contexts"}, ANSWER_FAITHFULNESS: {"contexts", "answers"}}
         return frozenset().union(*(of.get(one, {"answers"}) for one in self.questions))
 
@@ -140,7 +140,7 @@ class Ares:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; missing where there is no answer, or no passage."""
+        """Frame `answer_values`; missing without an answer or a passage."""
         asked = _asked(topics, passages, answers)
         frames = [self._values(question, asked, answers, tools) for question in self.questions]
         return pd.concat(frames, ignore_index=True)
@@ -153,7 +153,7 @@ class Ares:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values` where contexts are one passage each."""
+        """Frame `answer_values` for contexts of one passage each."""
         columns = {"qid": contexts["qid"], "position": 0, "text": contexts["text"]}
         passages = pd.DataFrame({**columns, "chars": contexts["text"].str.len()})
         return self.measure_passages(topics, evidence, passages, answers, tools)
@@ -184,7 +184,7 @@ class Ares:
         )
 
     def _probabilities(self, question: str, triples: Sequence[Triple], tools: Tools) -> np.ndarray:
-        """float64 [triples]; each distinct one is read once in the life of a store."""
+        """float64 [triples]; each distinct triple is read once per store."""
         keys = [(f"{t.question}{_SEPARATOR}{t.answer}", t.passage) for t in triples]
         distinct = dict(zip(keys, triples, strict=True))
         if not distinct:

@@ -1,4 +1,4 @@
-"""Common words of question, passage and answer, as numbers beside those of a network."""
+"""Word overlaps of question, passage and answer: features beside those of a network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ragauge.texts.words import FUNCTION_WORDS, words
 
 
 class Triple(NamedTuple):
-    """The judged texts: a question, a passage and an answer; "" for one that the judged question does not need."""
+    """The judged texts: question, passage and answer; "" for a text that the judged question does not need."""
 
     question: str
     passage: str = ""
@@ -36,7 +36,7 @@ whether it has a number. 0 where there is no such text.
 
 
 def sides(question: str, triple: Triple) -> tuple[str, str]:
-    """The two texts that a network reads to answer one of the three questions."""
+    """The two texts that the network reads for one of the three questions."""
     return {
         CONTEXT_RELEVANCE: (triple.question, triple.passage),
         ANSWER_FAITHFULNESS: (f"{triple.question} {triple.answer}", triple.passage),
@@ -78,7 +78,7 @@ def _of(triple: Triple) -> list[float]:
 
 @lru_cache(maxsize=65_536)
 def _content(text: str) -> frozenset[str]:
-    """The words of a text but for function words; all of them where there are no others."""
+    """The content words of a text; all its words if it has only function words."""
     every = frozenset(words(text))
     return every - FUNCTION_WORDS or every
 

@@ -1,4 +1,4 @@
-"""The network of a trained judge: one encoder, and a head of numbers for each of the questions."""
+"""The network of a trained judge: one encoder, and a linear head for each question."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SIMILARITIES = 4  # of the vectors and tokens of two texts
 
 @dataclass
 class JudgeNetwork:
-    """Probabilities of a yes to the questions that it was trained for.
+    """Probability of a yes to each question that it was trained for.
 
     reads: `pairs`, the encoder reads both texts of a question together, and the heads see the mean over its tokens. Or
     `texts`, it reads each by itself, and the heads see u * v, |u - v| and how alike the tokens are. In both cases the
@@ -54,7 +54,7 @@ class JudgeNetwork:
         return np.asarray(expit(logits / self.temperatures[row]))
 
     def features(self, question: str, triples: Sequence[Triple]) -> np.ndarray:
-        """float64 [triples, features]: what the heads see."""
+        """float64 [triples, features]: the inputs of the heads."""
         import torch
 
         pairs = [sides(question, triple) for triple in triples]
@@ -84,7 +84,7 @@ class JudgeNetwork:
         return found
 
     def _read_texts(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        """The features for the heads of pairs whose texts are read one by one (`_compared`)."""
+        """The head features of pairs whose texts are encoded separately (`_compared`)."""
         self.encoder.eval()
         found = np.empty((len(pairs), 2 * self.encoder.config.hidden_size + _SIMILARITIES))
         # Pairs with one passage side by side: its tokens are in memory once, and not those of all passages.
@@ -97,7 +97,7 @@ class JudgeNetwork:
         return found
 
     def _token_vectors(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
-        """The vectors of every text's tokens, float32 [tokens, hidden]."""
+        """The token vectors of all texts, float32 [tokens, hidden]."""
         order = sorted(texts, key=lambda text: -len(text))
         found: dict[str, np.ndarray] = {}
         for first in range(0, len(order), _BATCH):
@@ -112,7 +112,7 @@ class JudgeNetwork:
         return found
 
     def save(self, folder: Path) -> None:
-        """Writes config, tokenizer and safetensors into a folder; OSError where the disk is full."""
+        """Writes config, tokenizer and safetensors into a folder; OSError if the disk is full."""
         from safetensors.numpy import save
         from safetensors.torch import save as save_torch
 
@@ -136,7 +136,7 @@ class JudgeNetwork:
 
 
 def n_features(reads: str, hidden: int) -> int:
-    """How many numbers the heads see, with an encoder of so many dimensions."""
+    """The number of head inputs for an encoder of this dimension."""
     return (hidden if reads == PAIRS else 2 * hidden + _SIMILARITIES) + len(INTERACTIONS)
 
 
@@ -158,7 +158,7 @@ def load_encoder(folder: Path, device: str, key: str) -> tuple[Any, Any]:
 
 @lru_cache(maxsize=2)
 def load_judge(folder: Path, device: str, key: str) -> JudgeNetwork:
-    """The judge in a folder, kept for the process; ConfigError, naming the key, where there is none."""
+    """The judge in a folder, cached for the process; ConfigError, naming the key, if there is none."""
     from safetensors.numpy import load
 
     told = described(folder, key)
@@ -178,7 +178,7 @@ def load_judge(folder: Path, device: str, key: str) -> JudgeNetwork:
 
 
 def described(folder: Path, key: str) -> Mapping[str, Any]:
-    """The content of judge.json, which alone is read; ConfigError where the folder holds no such judge."""
+    """The content of judge.json, the only file read; ConfigError if the folder holds no such judge."""
     try:
         told = json.loads((folder / FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:

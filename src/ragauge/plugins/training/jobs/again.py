@@ -1,4 +1,4 @@
-"""A logged training once more: `ragauge train rerun=<run id>` as arguments that Hydra composes."""
+"""Reruns a logged training: `ragauge train rerun=<run id>` as arguments that Hydra composes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HERE = ("store", "trust", "register")
 
 @contextmanager
 def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
-    """The arguments that make Hydra run the training of `rerun=<run id>` among these again.
+    """Arguments that make Hydra run the training named by `rerun=<run id>` again.
 
     Values can be overridden, as in trainer.epochs=3, and config groups cannot. Tells on stderr what differs
     from today. ConfigError where the run is unknown, is no training, or names code that is not vouched for here.

@@ -1,4 +1,4 @@
-"""The card of a trained model: its base and data, and what it gained and lost."""
+"""The card of a trained model: its base, its data, and its gains and losses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def model_card(
     told: Mapping[str, str],
     parts: Sequence[str],
 ) -> str:
-    """Markdown: base, facts, how much it was trained on, the trainer's facts, and further parts."""
+    """Markdown: base, facts, size of the training data, the trainer's facts, and further parts."""
     lines = [f"# {title}", "", f"Base: {base}.", ""]
     lines += [f"- {key}: {value}" for key, value in facts.items()]
     counts = {key: value for key, value in values.items() if set(key.split("_")) & set(_COUNTED)}
@@ -29,7 +29,7 @@ def model_card(
 
 
 def before_and_after(table: pd.DataFrame) -> list[str]:
-    """The part of the card with the rows of `comparison.gains`; [] where there are none."""
+    """The card's section on `comparison.gains`; [] without rows."""
     if table.empty:
         return []
     lines = ["## Before and after", "", _HEAD, "|---|---|---|---|---|---|---|---|---|"]

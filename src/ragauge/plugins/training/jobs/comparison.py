@@ -1,4 +1,4 @@
-"""Before and after a training: the rankings of the same systems, paired topic by topic."""
+"""Rankings of the same systems before and after a training, paired by topic."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def gains(
 
 
 def as_metrics(table: pd.DataFrame, prefix: str = "") -> dict[str, float]:
-    """Rows over all topics: <prefix><system>_<measure>_before, _after, _gain, _gain_lo, _gain_hi."""
+    """Metrics over all topics: <prefix><system>_<measure>_before, _after, _gain, _gain_lo, _gain_hi."""
     found: dict[str, float] = {}
     ends = ("before", "after", "gain", "gain_lo", "gain_hi")
     for row in table[table["topics"] == ALL].itertuples():

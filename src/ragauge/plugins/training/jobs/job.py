@@ -117,7 +117,7 @@ def _trainer(cfg: DictConfig) -> Any:
 
 
 def _trainer_name(cfg: DictConfig, folder: JobFolder) -> str:
-    """The option, or where there was none (a rerun) the name of the class."""
+    """The chosen option; in a rerun, which has none, the class name."""
     target = str(cfg.trainer.get("_target_", "?"))
     return str(folder.choices.get("trainer", target.rpartition(".")[2].lower()))
 

@@ -1,4 +1,4 @@
-"""Judged rows of MLflow runs, pooled: a row per job and topic, of jobs whose labels and scores mean the same."""
+"""Pools judged rows of MLflow runs: a row per job and topic, of jobs with comparable labels and scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BEFORE_ANSWERS = ("context", "ranking")  # what a measure looks at where a pred
 
 @dataclass(frozen=True)
 class Judged:
-    """The rows that a predictor can be fitted on, and where they come from.
+    """The rows that a predictor can be fitted on, and their sources.
 
     `outcomes` has [qid, label, features, system, sweep, dataset, retriever, llm, n_tokens], and weight where
     samples were judged. A qid stands for a question: questions of the same words are one topic, in whatever
@@ -45,7 +45,7 @@ class Judged:
 
 
 def read_judged(sources: Sequence[str], uri: str | None, features: Sequence[str] = ("ir_score",)) -> Judged:
-    """The judged rows of the jobs that the sources name: ids of MLflow runs of jobs and sweeps, or folders.
+    """The judged rows of the jobs that the sources name: MLflow run ids of jobs and sweeps, or folders.
 
     features: columns for a predictor, from FEATURES and the jobs' measures that look at no answer. If ir_score is among
     them, topics without an IR score are left out. ConfigError where the jobs' scores or labels do not mean the same
@@ -106,7 +106,7 @@ def read_judged(sources: Sequence[str], uri: str | None, features: Sequence[str]
 
 
 def _rows(run: LoggedRun, reader: Reader, further: Sequence[str], scored: bool) -> pd.DataFrame:
-    """The rows of a job that a fit can use: topics (if `scored`, with an IR score) that were judged or could be."""
+    """The rows of a job that a fit can use: topics judged or still to judge (if `scored`, with an IR score)."""
     try:
         table = reader.table(run.run_id, _TABLE)
     except DataError as error:
@@ -124,7 +124,7 @@ def _rows(run: LoggedRun, reader: Reader, further: Sequence[str], scored: bool) 
 
 
 def _settings(jobs: Sequence[LoggedRun], readers: Mapping[str, Reader], features: Sequence[str]) -> dict[str, Any]:
-    """The meaning of the scores of all jobs, from the settings that each logged with its own predictor."""
+    """The measure, tokenizer and budgets of all jobs, from the settings logged with each predictor."""
     found: dict[str, dict[str, Any]] = {}
     with progress(len(jobs), "reading settings", "run") as bar:
         for run in jobs:
@@ -144,7 +144,7 @@ def _settings(jobs: Sequence[LoggedRun], readers: Mapping[str, Reader], features
 
 
 def _check_features(features: Sequence[str], runs: Sequence[LoggedRun]) -> list[str]:
-    """Those beyond FEATURES; ConfigError for one that no job measured, or that looks at the answer."""
+    """The features beyond FEATURES; ConfigError for one that no job measured or that depends on the answer."""
     further = [name for name in features if name not in FEATURES]
     infos = in_order(from_tags(run.tags) for run in runs) if further else []
     of = {info.name: info.of for info in infos}
@@ -157,7 +157,7 @@ def _check_features(features: Sequence[str], runs: Sequence[LoggedRun]) -> list[
 
 
 def _read_by(jobs: Sequence[LoggedRun], means: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """The entry `read_by` of the settings: digests of measures and embedder, which are the same in all jobs."""
+    """The entry `read_by` of the settings: digests of measures and embedder, equal in all jobs."""
     names = {name for of in means for name in of if name.startswith(f"{ANSWERS}.") or name == "embedder"}
     found = {}
     for name in sorted(names):
@@ -168,7 +168,7 @@ def _read_by(jobs: Sequence[LoggedRun], means: Sequence[Mapping[str, str]]) -> d
 
 
 def _refuse_several(part: str, jobs: Sequence[LoggedRun], texts: Sequence[str]) -> None:
-    """ConfigError where the jobs differ in a part of what they are measured by."""
+    """ConfigError if the jobs differ in a part of how they were measured."""
     if len(set(texts)) < 2:
         return
     groups: dict[str, list[LoggedRun]] = {}
@@ -193,7 +193,7 @@ def _dataset(run: LoggedRun) -> tuple[str, str]:
 
 
 def _dataset_names(jobs: Sequence[LoggedRun]) -> dict[tuple[str, str], str]:
-    """The name of the dataset of each job: its option, with the digest where one option is several."""
+    """The dataset name of each job: its option, plus a digest if several datasets share the option."""
     every = dict.fromkeys(map(_dataset, jobs))
     options = [option for option, _ in every]
     return {
@@ -202,6 +202,6 @@ def _dataset_names(jobs: Sequence[LoggedRun]) -> dict[tuple[str, str], str]:
 
 
 def _llm(run: LoggedRun) -> str:
-    """The model that answered, or the option where that names none."""
+    """The model that answered, or the option if it names no model."""
     model = run.params.get("llm.chat.model") or run.params.get("llm.system")
     return re.sub(r"\s+", " ", model) if model else run.tags.get("llm", "?")

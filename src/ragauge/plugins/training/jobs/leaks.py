@@ -1,4 +1,4 @@
-"""Questions in both training and validation, which would flatter a trained model."""
+"""Questions that are in both training and validation, which would flatter a trained model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _BLOCK = 1000
 
 
 def leaked(training: pd.DataFrame, validation: pd.DataFrame) -> pd.DataFrame:
-    """The pairs of questions that are one: [training_qid, validation_qid, similarity].
+    """Pairs of equivalent questions: [training_qid, validation_qid, similarity].
 
     Similarity is Jaccard's over the different 5-grams of characters within words (letter case and white space aside), 1
     for questions of the same words. A pair is listed from `SAME` on, once per validation topic with the nearest
@@ -47,6 +47,6 @@ def leaked(training: pd.DataFrame, validation: pd.DataFrame) -> pd.DataFrame:
 
 
 def sharing_documents(training: pd.DataFrame, validation: pd.DataFrame) -> frozenset[str]:
-    """The qids of the validation evidence that name a document which training evidence names, too."""
+    """The qids of validation topics whose evidence shares a document with the training evidence."""
     known = set(training["docno"].dropna())
     return frozenset(validation.loc[validation["docno"].isin(known), "qid"])

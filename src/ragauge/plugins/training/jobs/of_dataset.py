@@ -36,7 +36,7 @@ _FLUSH = 5.0  # seconds between two writings of step metrics
 
 
 def plan(cfg: DictConfig, trainer: Trainer) -> Plan:
-    """The training of the config's dataset; ConfigError and DataError for a dataset that cannot be trained on."""
+    """The training on the config's dataset; ConfigError and DataError if it cannot be trained on."""
     from omegaconf import OmegaConf
 
     if cfg.runs:
@@ -97,7 +97,7 @@ def _key(cfg: DictConfig, trainer: Trainer, splits: Splits) -> Key:
 
 
 def _train(cfg: DictConfig, trainer: Trainer, splits: Splits, key: Key, run: track.Run) -> tuple[Entry, Trained]:
-    """The stored outcome of the training, made now unless it is there."""
+    """The stored outcome of the training; trains if there is none."""
     store = splits.training.store
     checkpoints = store.checkpoints(key)
     curves: dict[str, dict[int, float]] = {}
@@ -136,7 +136,7 @@ def _train(cfg: DictConfig, trainer: Trainer, splits: Splits, key: Key, run: tra
 
 
 def _compared(cfg: DictConfig, trainer: Trainer, splits: Splits, model: Path) -> pd.DataFrame:
-    """Retrieval of the model's systems before and after, on the validation topics and elsewhere."""
+    """Compares the model's systems before and after, on the validation topics and on other domains."""
     found = []
     sides: list[tuple[str, Pipeline]] = [("validation", splits.validation)]
     sides += [("elsewhere", splits.elsewhere)] if splits.elsewhere else []
@@ -151,7 +151,7 @@ def _compared(cfg: DictConfig, trainer: Trainer, splits: Splits, model: Path) ->
 
 
 def _told(table: pd.DataFrame) -> list[str]:
-    """A line per row of the comparison."""
+    """A line of text per row of the comparison."""
     if table.empty:
         return []
     what = (table["dataset"] + table["topics"].map({"all": "", "apart": ", no shared document"})).tolist()

@@ -1,4 +1,4 @@
-"""A training on what MLflow runs judged: the model is a predictor of judge classes; no dataset is read."""
+"""A training on the judged rows of MLflow runs: the model is a predictor of judge classes; no dataset is read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NAMES = {POOLED: "all others", CONSTANT: "their class shares", SINGLE: "a singl
 
 
 def plan(cfg: DictConfig, overrides: Sequence[str], trainer: RunsTrainer) -> Plan:
-    """The training on the config's `runs`; ConfigError and DataError for runs that cannot be trained on."""
+    """The training on the config's `runs`; ConfigError and DataError if they cannot be trained on."""
     from omegaconf import OmegaConf
 
     given = [key.lstrip("+~") for key, _, _ in (override.partition("=") for override in overrides)]
@@ -100,7 +100,7 @@ def plan(cfg: DictConfig, overrides: Sequence[str], trainer: RunsTrainer) -> Pla
 
 
 def _of_jobs(jobs: Sequence[track.LoggedRun], rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per job: its settings, and how many of its rows are judged."""
+    """A row per job: its settings, and its number of judged rows."""
     of_job = rows.groupby("system", sort=False)
     groups = of_job[["sweep", "dataset", "retriever", "llm", "n_tokens"]].first()
     counts = of_job["label"].count().rename("judged")
@@ -118,7 +118,7 @@ def _errors(tables: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, float]]:
 
 
 def _transfer_part(tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """The part of the card on class shares of what was left out; [] where nothing could be."""
+    """The card's section on class shares of left-out groups; [] if no group could be left out."""
     found = _errors(tables)
     if not found:
         return []

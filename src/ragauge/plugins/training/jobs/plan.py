@@ -1,4 +1,4 @@
-"""A training: its plan, its result, and how the store keeps its outcome."""
+"""A training: its plan, its result, and its outcome in the store."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Plan:
-    """A training whose data was read and against which nothing speaks.
+    """A training whose data was read and passed every check.
 
     `key` is what the model depends on; `on` says in a word or two what it learns from; `values` are metrics
     that are known before. `work` trains, unless the store has the outcome.
@@ -62,7 +62,7 @@ def write_trained(trained: Trained, folder: Path) -> None:
 
 
 def read_trained(folder: Path) -> Trained:
-    """What `write_trained` wrote."""
+    """Reads the files of `write_trained`."""
     kept = json.loads((folder / _TRAINED).read_text(encoding="utf-8"))
     tables = {name: pd.read_parquet(folder / f"{name}.parquet") for name in kept["tables"]}
     return Trained(tables, kept["values"], kept["facts"])

@@ -1,4 +1,4 @@
-"""One side of a dataset whose topics were split."""
+"""One side of a dataset whose topics are split."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SplitDataset:
         require_number("validation_share", self.share, 0.01, 0.9)
 
     def identity(self) -> dict[str, Any]:
-        """The source, and how it was split."""
+        """The source, and the split."""
         return {
             **named(self),
             "source": identity(self.source),
@@ -81,7 +81,7 @@ class TopicsLeftOut:
         object.__setattr__(self, "name", self.source.name)
 
     def identity(self) -> dict[str, Any]:
-        """The source, and who is left out."""
+        """The source, and the topics left out."""
         return {**named(self), "source": identity(self.source), "qids": sorted(self.qids)}
 
     def files(self) -> Mapping[str, Path]:
@@ -89,13 +89,13 @@ class TopicsLeftOut:
         return self.source.files()
 
     def load(self) -> Dataset:
-        """The source without these topics and their evidence."""
+        """The source without these topics and without their evidence."""
         whole = self.source.load()
         return with_topics(whole, ~whole.topics["qid"].isin(self.qids))
 
 
 def with_topics(whole: Dataset, kept: pd.Series) -> Dataset:
-    """The dataset with the topics where `kept` is true, and their evidence."""
+    """The dataset with the topics of `kept` and their evidence."""
     topics = whole.topics[kept.to_numpy(dtype=bool)].reset_index(drop=True)
     evidence = whole.evidence[whole.evidence["qid"].isin(topics["qid"])].reset_index(drop=True)
     return replace(whole, topics=topics, evidence=evidence)

@@ -1,4 +1,4 @@
-"""The topics that a model is trained on, those that it is held against, and those of another domain."""
+"""Topics for training, for validation, and of another domain."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _N_TOKENS = 1000  # contexts are not laid out; a job has a budget
 
 @dataclass(frozen=True)
 class Splits:
-    """A job over each side, its model being the one before the training.
+    """A job over each side, with the model before the training.
 
     shared: validation topics that share a relevant document with the training. left_out: training topics that
     were left out, since the validation has their question.
@@ -43,7 +43,7 @@ class Splits:
     left_out: tuple[str, ...]
 
     def values(self) -> dict[str, float]:
-        """How many topics there are on each side, and what they have in common, as metrics."""
+        """Numbers of topics on each side and of topics shared by both, as metrics."""
         return {
             "training_topics": len(self.training.frame("topics")),
             "training_topics_left_out": len(self.left_out),
@@ -54,7 +54,7 @@ class Splits:
 
 
 def load_splits(cfg: DictConfig) -> Splits:
-    """The sides of the config's `dataset`, `validation` and `elsewhere`, read and held against each other.
+    """Loads and compares the sides: the config's `dataset`, `validation` and `elsewhere`.
 
     ConfigError for one that cannot be read; DataError where a validation question is in the training and
     `leaks` is error, and where a side has no topics.

@@ -1,4 +1,4 @@
-"""How the trainings of one command ended."""
+"""Reports how the trainings of one command ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragauge.experiment.guard import exit_code_of
 
 
 def finish(folder: Path) -> int:
-    """Prints how many trainings in a sweep's folder are done, and which failed; the exit code.
+    """Prints how many trainings in a sweep's folder are done, and which failed; returns the exit code.
 
     0 if all finished, the code of the failures where they share one, else 1.
     """

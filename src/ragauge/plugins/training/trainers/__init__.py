@@ -1,1 +1,1 @@
-"""Config group `trainer`: networks that are tuned on topics and their evidence, and the predictor of many runs."""
+"""Config group `trainer`: networks tuned on topics and their evidence, and the predictor fitted on many runs."""

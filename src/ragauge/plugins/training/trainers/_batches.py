@@ -1,4 +1,4 @@
-"""Batches in which no passage that one question learns to tell off is relevant to it."""
+"""Batches in which no question's negative is relevant to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sentence_transformers.base.sampler import DefaultBatchSampler
 
 @dataclass(frozen=True)
 class Row:
-    """One example: its question, the passages that come with it, and all that are relevant to it."""
+    """One example: its question, its passages, and all passages relevant to the question."""
 
     question: str
     passages: frozenset[str]
@@ -21,7 +21,7 @@ class Row:
 
 
 class RelevanceBatches(DefaultBatchSampler):  # type: ignore[misc]
-    """Rows by batch, another order every epoch.
+    """Rows by batch, reshuffled every epoch.
 
     In-batch losses take every passage of a batch for irrelevant to every question but its own. So no two rows
     of a batch have the same question, and none brings a passage that is relevant to the other's. A row goes

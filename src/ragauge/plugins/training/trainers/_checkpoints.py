@@ -1,4 +1,4 @@
-"""Checkpoints on disk: the latest whole one, and what a full disk looks like to torch."""
+"""Checkpoints on disk: finds the latest complete one, and recognises torch's errors on a full disk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FULL = 16 << 20  # bytes of free space, below which a failed write of torch is 
 
 
 def last_checkpoint(folder: Path) -> Path | None:
-    """The latest whole checkpoint; what a killed process left half written, or is a link, is removed."""
+    """The latest complete checkpoint; removes links and those that a killed process left incomplete."""
     whole = []
     steps = {int(step): path for path in folder.glob("checkpoint-*") if (step := path.name[11:]).isdecimal()}
     for _, found in sorted(steps.items()):
@@ -37,7 +37,7 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 @contextmanager
 def told_as_full(folder: Path) -> Iterator[None]:
-    """A write of torch that failed on a full disk as the OSError that it is."""
+    """Raises OSError(ENOSPC) for a write of torch that failed on a full disk."""
     try:
         yield
     except RuntimeError as error:
@@ -49,7 +49,7 @@ def told_as_full(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No bars and notes of transformers and datasets."""
+    """Silences progress bars and notices of transformers and datasets."""
     import datasets.utils.logging as of_datasets
 
     of_datasets.set_verbosity_error()

@@ -1,4 +1,4 @@
-"""Rankings of an encoder for held-out topics, cheaply: some topics over some chunks."""
+"""Fast ranking by an encoder for held-out topics: a sample of topics over a sample of chunks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEPTH = 100  # ranks that measures look at
 
 @dataclass(frozen=True)
 class Validation:
-    """Topics, the chunks that are ranked for them, and which of these are relevant.
+    """Topics, the chunks ranked for them, and the relevant ones.
 
     name: the value that tells which checkpoint is the best.
     """
@@ -32,7 +32,7 @@ class Validation:
 
     @classmethod
     def of(cls, data: TrainingData, measure: str, n_topics: int, n_chunks: int, seed: int) -> Validation:
-        """At most n_topics topics, and all their relevant chunks with the run's hits, best ranks first.
+        """At most n_topics topics, with their relevant chunks and the run's hits, best ranks first.
 
         At most n_chunks of these, but every relevant one. DataError where no topic has a relevant chunk.
         """
@@ -50,7 +50,7 @@ class Validation:
         return cls(topics, chunks, relevant.assign(relevance=1), shown, f"validation_{metric_of(full_name(measure))}")
 
     def values(self, encode: Callable[[list[str], str], np.ndarray]) -> dict[str, float]:
-        """The means of the measures by name; encode: texts and their role to unit vectors."""
+        """Means of the measures by name. encode: maps texts and their role to unit vectors."""
         queries = encode(self.topics["query"].tolist(), "query")
         passages = encode(self.chunks["text"].tolist(), "passage")
         scores = queries @ passages.T

@@ -1,4 +1,4 @@
-"""Fine-tuning of a judge's encoder and heads: batches, checkpoints, the end at a time limit."""
+"""Fine-tunes a judge's encoder and heads: batches, checkpoints, time limit."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def tune(
     how: Tuning,
     tools: TrainingTools,
 ) -> dict[str, float]:
-    """Fits encoder and heads of a network that reads pairs, in place; returns facts of the training.
+    """Fits encoder and heads of a network that reads pairs, in place; returns facts about the training.
 
     The loss is the cross-entropy of each example's own head. AdamW. The learning rate rises over the first tenth and
     falls to 0 along a line, by steps or by `tools.max_seconds`, whichever is further. So a time limit does not cut it
@@ -121,7 +121,7 @@ class _Run:
         return {"steps": self.step, "best_step": self.best["step"], "steps_per_epoch": self.per_epoch}
 
     def _done(self, seconds: float) -> float:
-        """How much of the training is done, 1 at its end, by steps or by time."""
+        """The progress of the training in [0, 1], by steps or by time."""
         limit = self.tools.max_seconds
         by_time = 0.0 if limit is None else seconds / limit
         return max(self.step / self.steps, by_time)
@@ -154,7 +154,7 @@ class _Run:
         return value
 
     def _batch(self, step: int) -> np.ndarray:
-        """The rows of a step, the same for the same seed: shuffled, then some batches at a time by length."""
+        """The rows of a step, fixed by the seed: shuffled, then sorted by length within blocks of batches."""
         epoch, at = divmod(step, self.per_epoch)
         rng = np.random.default_rng((self.tools.seed, epoch))
         order = rng.permutation(len(self.pairs))

@@ -1,4 +1,4 @@
-"""One way through a training: steps, their deadline, checkpoints, the best of them, and what is reported.
+"""The training loop: steps, deadline, checkpoints, the best step, and reports.
 
 Around any `transformers.Trainer`, such as those of sentence-transformers: their own way to save, evaluate and
 stop is left aside, since it knows neither a deadline nor our validation.
@@ -65,7 +65,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a training, whose network now has the weights of its best step.
+    """The outcome of a training; the network holds the weights of its best step.
 
     before: the validation's values of the network as it was; history: those of every evaluation by step.
     ended: "epochs", "patience" or "max_seconds".
@@ -79,20 +79,20 @@ class Outcome:
     seconds: float
 
     def values(self) -> dict[str, float]:
-        """Metrics of the training: its steps, the best of them, and the validation before and there."""
+        """Metrics of the training: its steps, the best step, and the validation before and at the best step."""
         best = self.history[self.best_step]
         found: dict[str, float] = {"training_steps": self.steps, "best_step": self.best_step}
         found |= {f"{name}_before": value for name, value in self.before.items()}
         return found | {f"{name}_best": best[name] for name in self.before}
 
     def facts(self) -> dict[str, str]:
-        """Lines of the model's card."""
+        """Lines for the model card."""
         why = {"epochs": "all epochs", "patience": "nothing better came", "max_seconds": "max_seconds"}
         return {"steps": f"{self.steps:,} ({why[self.ended]}); the model is that of step {self.best_step:,}"}
 
 
 def settle_device(key: str, device: str) -> str:
-    """cpu or cuda; "auto" is a GPU where there is one. ConfigError where there is none."""
+    """cpu or cuda; "auto" takes a GPU if there is one. ConfigError if a requested GPU is missing."""
     require_choice(f"{key}.device", device, DEVICES)
     if device == "cpu":
         return device
@@ -105,7 +105,7 @@ def settle_device(key: str, device: str) -> str:
 
 
 def settle_precision(key: str, precision: str, device: str) -> str:
-    """bf16 or f32; "auto" is bf16 where the device computes with it, which is about 1.7 times as fast."""
+    """bf16 or f32; "auto" is bf16 if the device supports it, about 1.7 times as fast."""
     require_choice(f"{key}.precision", precision, PRECISIONS)
     if precision != "auto":
         return precision
@@ -119,7 +119,7 @@ def settle_precision(key: str, precision: str, device: str) -> str:
 
 
 def require_packages(key: str) -> None:
-    """ConfigError where a package that trainings take is not installed."""
+    """ConfigError if a package needed for training is not installed."""
     require_extra(key, "torch", "sentence_transformers", "accelerate", "datasets")
 
 
@@ -133,7 +133,7 @@ def train_network(
     started: float,
     arguments: Mapping[str, Any] | None = None,
 ) -> Outcome:
-    """Trains `given["model"]`, which ends with the weights of the evaluation that `measure` was highest at.
+    """Trains `given["model"]`, which ends with the weights of the evaluation with the highest `measure`.
 
     trainer_class: a `transformers.Trainer`, such as SentenceTransformerTrainer; given: its arguments (model,
     train_dataset, loss, …); arguments: further fields of its training arguments. evaluate: the values of the current
@@ -197,7 +197,7 @@ class _Rate:
 
 
 def _scheduled(trainer_class: Any, rate: _Rate) -> Any:
-    """The trainer's class with this learning rate, whose total may change on the way."""
+    """The trainer's class with this learning rate, whose total number of steps may change during training."""
 
     class Scheduled(trainer_class):  # type: ignore[misc]
         def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
@@ -208,7 +208,7 @@ def _scheduled(trainer_class: Any, rate: _Rate) -> Any:
             return self.lr_scheduler
 
         def add_model_card_callback(self, *_: Any) -> None:
-            """Nothing: sentence-transformers' card would show texts of the data; ragauge writes its own."""
+            """Adds none: sentence-transformers' card would show texts of the data; ragauge writes its own."""
 
     return Scheduled
 
@@ -227,7 +227,7 @@ def _steering(
     from transformers.trainer_callback import ExportableState
 
     class Steering(TrainerCallback, ExportableState):  # type: ignore[misc]
-        """Evaluates, saves, reports and stops, in place of the trainer's own ways."""
+        """Evaluates, saves, reports and stops, in place of the trainer's own rules."""
 
         def __init__(self) -> None:
             self.before: dict[str, float] = {}
@@ -258,7 +258,7 @@ def _steering(
             return {"args": {}, "attributes": kept}
 
         def resume(self, checkpoint: Path) -> None:
-            """Takes up what a checkpoint knows, and reports its curves again."""
+            """Restores the state of a checkpoint, and reports its curves again."""
             known = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
             kept = known["stateful_callbacks"]["Steering"]["attributes"]
             self.before, self.spent, rate.total = kept["before"], kept["spent"], kept["total"]
@@ -338,7 +338,7 @@ def _steering(
             return found
 
         def is_due(self, step: int) -> bool:
-            """Whether the network is held against the validation topics after this step."""
+            """Whether the network is evaluated on the validation topics after this step."""
             if self.due is not None:
                 return step >= self.due
             share = steps.evaluations / rate.total
@@ -359,16 +359,16 @@ def _steering(
                 os.replace(fresh, tools.checkpoints / BEST)
 
         def best(self) -> float:
-            """The validation's measure at its best so far."""
+            """The best value of the validation measure so far."""
             return max((known[measure] for known in self.history.values()), default=-math.inf)
 
         def since_best(self) -> int:
-            """Evaluations after the best one."""
+            """The number of evaluations after the best one."""
             values = [known[measure] for known in self.history.values()]
             return len(values) - 1 - values.index(max(values)) if values else 0
 
         def plan(self) -> None:
-            """Sets the number of steps to what the time left is enough for, by the speed so far.
+            """Sets the number of steps to fit the time left, by the speed so far.
 
             Where evaluations take long there are fewer of them, at equal distances, not fewer steps.
             """

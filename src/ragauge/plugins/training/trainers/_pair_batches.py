@@ -1,4 +1,4 @@
-"""Batches of pairs of about one length; imported only where a training runs, since it loads torch."""
+"""Batches of pairs of similar length; imported only while training, since it loads torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BLOCK = 20  # batches whose pairs are sorted by length together
 
 
 class ByLength(DefaultBatchSampler):  # type: ignore[misc]
-    """Pairs of about one length together, so that little is padded, and the batches in random order.
+    """Pairs of similar length together, to reduce padding; the batches in random order.
 
     An epoch's batches follow from seed and number of the epoch alone, so that a training which is continued
     sees those that it would have seen.
@@ -32,7 +32,7 @@ class ByLength(DefaultBatchSampler):  # type: ignore[misc]
 
 
 def batches(lengths: np.ndarray, size: int, seed: tuple[int, int]) -> list[list[int]]:
-    """Every row once, in batches of `size`, the last that is formed being smaller."""
+    """Every row once, in batches of `size`; the last may be smaller."""
     generator = np.random.default_rng(seed)
     order = generator.permutation(len(lengths))
     found = []

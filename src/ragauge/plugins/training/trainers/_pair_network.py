@@ -1,4 +1,4 @@
-"""The network of a reranker in training: what it begins as, and how it ranks meanwhile."""
+"""The network of a reranker in training: its base, and how it ranks during training."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GIVE = "Give the path of the folder of an encoder or a cross-encoder (with conf
 
 
 def base_folder(model: str, folder: str | None = None) -> tuple[Path, bool]:
-    """The folder of the base, and whether it scores pairs already; a hub model is downloaded.
+    """The folder of the base, and whether it scores pairs already; downloads a hub model.
 
     ConfigError where there is none, where loading it might execute something, and for several scores.
     """
@@ -86,7 +86,7 @@ def load_base(folder: Path, device: str, max_length: int | None, activation: str
 
 
 class Watch:
-    """How the network ranks the candidates of held-out topics, alone and with the retriever's score in."""
+    """Ranks the candidates of held-out topics with the network, alone and fused with the retriever's score."""
 
     def __init__(
         self, held_out: TrainingData, measure: str, depth: int, fuse: float, topics: int | None, seed: int
@@ -109,11 +109,11 @@ class Watch:
 
     @property
     def deciding(self) -> str:
-        """The value that early stopping looks at: with the retriever's score in, unless fuse is 0."""
+        """The value that early stopping uses: fused with the retriever's score, unless fuse is 0."""
         return f"{self.name}_fused" if self.fuse else self.name
 
     def values(self, model: Any) -> Mapping[str, float]:
-        """The measure's mean over the topics by name."""
+        """The measure's mean over the topics, by name."""
         training = model.training
         model.eval()
         pairs = list(zip(self.hits["query"], self.hits["text"], strict=True))

@@ -1,4 +1,4 @@
-"""`trainer=encoder`: an encoder that learns which passages answer a question (dense passage retrieval)."""
+"""`trainer=encoder`: an encoder trained to find the passages that answer a question (dense passage retrieval)."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class Encoder:
         return encoder_folder("trainer.model", self.model, "", self.folder)
 
     def base(self) -> Mapping[str, Any]:
-        """Name and digest of the model that is tuned."""
+        """Name and digest of the base model."""
         name = self.model if ":/" in self.model else Path(self.model).name
         return {"model": name, "digest": model_digest(self._base)}
 
@@ -199,7 +199,7 @@ class Encoder:
         return Trained(tables, {**values, **outcome.values()}, facts)
 
     def systems(self, components: Any, model: Path | None) -> Mapping[str, Mapping[str, Any]]:
-        """The encoder alone, and in a hybrid with BM25: the config's, where it is one, else min-max sums."""
+        """The encoder alone, and in a hybrid with BM25: the config's hybrid if it has one, else min-max sums."""
         embedder = self._embedder()
         if model is not None:
             embedder = replace(embedder, model=str(model), folder=None)
@@ -233,7 +233,7 @@ class Encoder:
         )
 
     def _examples(self, mined: Mined, chunks: pd.DataFrame) -> tuple[Any, list[Any]]:
-        """The dataset of anchors, positives and negatives, and the rows that batches are made of."""
+        """The dataset of anchors, positives and negatives, and the rows that form batches."""
         from datasets import Dataset
         from ragauge.plugins.training.trainers._batches import Row
 
@@ -307,7 +307,7 @@ class Encoder:
 
 
 def averaged(base: Mapping[str, Any], tuned: Mapping[str, Any], share: float) -> dict[str, Any]:
-    """share * base + (1 - share) * tuned, weight by weight; what is no float is the tuned one's."""
+    """share * base + (1 - share) * tuned, weight by weight; other than floats are taken from the tuned model."""
     if not share:
         return dict(tuned)
     return {
@@ -317,7 +317,7 @@ def averaged(base: Mapping[str, Any], tuned: Mapping[str, Any], share: float) ->
 
 
 def _cosines(data: TrainingData, embedder: CachedEmbedder, pairs: pd.DataFrame) -> np.ndarray:
-    """The cosine of topic and chunk of every row [qid, docno]."""
+    """The cosine of topic and chunk for every row [qid, docno]."""
     queries = data.topics.set_index("qid")["query"][pairs["qid"]].tolist()
     texts = data.chunks.set_index("docno")["text"][pairs["docno"]].tolist()
     asked, found = embedder.embed(queries, "query"), embedder.embed(texts, "passage")

@@ -1,4 +1,4 @@
-"""Facts in answers (numbers, names, yes and no), and answers with one of them changed."""
+"""Finds facts in answers (numbers, names, yes and no), and changes one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHORT = 6  # words of an answer that is a name and no sentence
 
 
 def kind_of(answer: str) -> Kind:
-    """The kind of an answer: a number where digits are nearly all, a name where it is short with a capital."""
+    """The kind of an answer: a number if nearly all digits, a name if short with a capital."""
     first = re.sub(r"\W", "", answer.split()[0]).casefold() if answer.split() else ""
     if first in _YES_NO:
         return "yes or no"
@@ -30,7 +30,7 @@ def kind_of(answer: str) -> Kind:
 
 
 class Facts:
-    """The facts of many answers, from which another one of a kind is taken."""
+    """The facts of many answers, to draw replacements of a kind from."""
 
     def __init__(self, answers: Iterable[str]) -> None:
         self._known: dict[Kind, list[str]] = {"number": [], "name": []}
@@ -47,7 +47,7 @@ class Facts:
         passage: str,
         rng: np.random.Generator,
     ) -> str | None:
-        """The answer with a fact that is another one, which is none of the `right` answers; None without any.
+        """The answer with its fact replaced by one not in `right`; None if there is none.
 
         A right answer within it is replaced, else the answer's number, else its name. Its replacement is a known
         `wrong` answer, if there is one, or another answer of the kind, half the time one that stands in the passage

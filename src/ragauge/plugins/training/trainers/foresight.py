@@ -49,7 +49,7 @@ class ForesightTrainer(PredictorTrainer):
     features: Sequence[str] = ("question_coverage", "question_similarity", "mean_similarity", "order_agreement")
 
     def fit(self, outcomes: pd.DataFrame, n_boot: int, seed: int, embed: Embed | None = None) -> Fitted:
-        """As `PredictorTrainer.fit`, of outcomes with `query`, and with the layer in the settings.
+        """Like `PredictorTrainer.fit`, for outcomes with `query`; the layer goes into the settings.
 
         Values: network_penalty (missing where the layer was left out), and the AUC for right answers without it.
         """
@@ -80,7 +80,7 @@ class ForesightTrainer(PredictorTrainer):
 
 
 def stacked(rows: pd.DataFrame, features: Sequence[str], vectors: np.ndarray, seed: int) -> tuple[Head, np.ndarray]:
-    """The layer of all rows, and float64 [rows] its logit of each row from a layer fitted on other topics.
+    """The layer of all rows, and float64 [rows]: each row's logit by a layer fitted on other topics.
 
     rows: [qid, label, features], all known; vectors: float64 [rows, dimensions].
     """
@@ -112,7 +112,7 @@ def _model(penalty: float) -> Any:
 
 
 def _out_of_fold(x: np.ndarray, right: np.ndarray, folds: np.ndarray, penalty: float, weight: np.ndarray) -> np.ndarray:
-    """float64 [rows]: the logit of each row by a logistic regression of the other folds."""
+    """float64 [rows]: each row's logit by a logistic regression on the other folds."""
     found = np.zeros(len(x))
     for fold in np.unique(folds):
         out = folds == fold
@@ -128,7 +128,7 @@ def _losses(logits: np.ndarray, right: np.ndarray, topics: np.ndarray, weight: n
 
 
 def _head(vectors: np.ndarray, right: np.ndarray, penalty: float, weight: np.ndarray) -> Head:
-    """The layer of all rows, for vectors as they are."""
+    """The layer fitted on all rows, for unscaled vectors."""
     scaler, layer = (step for _, step in _model(penalty).fit(
         vectors, right, logisticregression__sample_weight=weight).steps)  # fmt: skip
     weights = layer.coef_[0] / scaler.scale_
@@ -136,7 +136,7 @@ def _head(vectors: np.ndarray, right: np.ndarray, penalty: float, weight: np.nda
 
 
 def read_head(settings: Any, model: str) -> tuple[Head, np.ndarray]:
-    """The layer in a predictor's settings, and the vector of PROBE; DataError where there is none."""
+    """The layer in a predictor's settings, and the vector of PROBE; DataError without a layer."""
     kept = settings.get(FEATURE)
     try:
         weights, probe = (np.array(kept[name], dtype=float) for name in ("weights", "probe"))

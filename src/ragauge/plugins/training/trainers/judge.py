@@ -1,4 +1,4 @@
-"""`trainer=judge`: three yes-or-no classifiers of passages and answers, trained on made examples (ARES)."""
+"""`trainer=judge`: three yes-or-no classifiers of passages and answers, trained on synthetic examples (ARES)."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ class JudgeTrainer:
         object.__setattr__(self, "precision", settle_precision("trainer", self.precision, self._device()))
 
     def base(self) -> Mapping[str, Any]:
-        """Name and digest of the encoder; ConfigError where it is not there."""
+        """Name and digest of the encoder; ConfigError if it does not exist."""
         return {"model": Path(self.model).name, "digest": model_digest(self._folder())}
 
     def train(self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools) -> Trained:
-        """Fills `folder / MODEL`; DataError where a question has examples of one class only."""
+        """Fills `folder / MODEL`; DataError if a question has examples of one class only."""
         import torch
 
         if self.threads is not None:
@@ -196,7 +196,7 @@ def _fit_heads(network: JudgeNetwork, learnt: Sequence[Example], penalty: float)
 
 
 def _measures(network: JudgeNetwork, unseen: Sequence[Example]) -> dict[str, float]:
-    """accuracy, AUC and log loss of every question, and `loss`, the mean of the latter."""
+    """accuracy, AUC and log loss of every question, and `loss`, the mean log loss."""
     found: dict[str, float] = {}
     for question in network.questions:
         label, p = _judged(network, question, unseen)
@@ -224,7 +224,7 @@ def _judged(network: JudgeNetwork, question: str, found: Sequence[Example]) -> t
 
 
 def _calibrated(network: JudgeNetwork, unseen: Sequence[Example]) -> dict[str, float]:
-    """Sets the temperatures of the lowest log loss on the held-out examples; metrics of these examples.
+    """Sets the temperatures that minimise the log loss on held-out examples; returns metrics of these.
 
     `_log_loss_calibrated` is of temperatures fitted on the other half of the topics.
     """
@@ -250,7 +250,7 @@ def _calibrated(network: JudgeNetwork, unseen: Sequence[Example]) -> dict[str, f
 
 
 def temperature(logits: np.ndarray, label: np.ndarray) -> float:
-    """The number that logits are divided by for the lowest log loss, from 0.1 to 20."""
+    """The temperature, from 0.1 to 20, with the lowest log loss."""
     from scipy.optimize import minimize_scalar
     from scipy.special import log_expit
 
@@ -263,14 +263,14 @@ def temperature(logits: np.ndarray, label: np.ndarray) -> float:
 
 
 def hash_half(qid: str) -> bool:
-    """Which half of the topics one is in, the same on every machine."""
+    """The half of the topics to which a topic belongs, equal on every machine."""
     import zlib
 
     return bool(zlib.crc32(qid.encode("utf-8", "surrogatepass")) & 1)
 
 
 def _facts(network: JudgeNetwork, values: Mapping[str, float], table: pd.DataFrame) -> dict[str, str]:
-    """Lines of the model's card."""
+    """Lines for the model card."""
     found = {
         question: (
             f"accuracy {values[f'validation_{question}_accuracy']:.3f}, AUC "

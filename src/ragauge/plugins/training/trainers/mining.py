@@ -22,7 +22,7 @@ _LIST = 5  # topics that an error names
 
 @dataclass(frozen=True)
 class Window:
-    """Which hits of a topic may be its negatives, and how many of them each positive gets.
+    """Selects which hits of a topic may be its negatives, and how many each positive gets.
 
     count: negatives of a positive; 0 is none. first, last: ranks, counted from 1. margin: a negative's score
     is at most (1 - margin) times the positive's, which keeps out what is likely to be relevant and unlabelled
@@ -50,7 +50,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Mined:
-    """The positives and negatives that a network learns from.
+    """The positives and negatives for training.
 
     positives: [qid, query, docno], a row per relevant chunk of a topic that is learnt from.
     negatives: [qid, query, positive, negative, rank, score], `count` rows per positive. They are hits with their rank
@@ -135,7 +135,7 @@ def mine(
 
 
 def relevant_chunks(evidence: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFrame:
-    """[qid, docno]: the chunks that hold a part of a topic's evidence, not graded below 1.
+    """[qid, docno]: the chunks that hold a part of a topic's evidence with grade 1 or above.
 
     Those of `ragauge.measures.located`; of evidence that is known by its document alone, all chunks of
     that document.
@@ -150,7 +150,7 @@ def relevant_chunks(evidence: pd.DataFrame, chunks: pd.DataFrame) -> pd.DataFram
 
 
 def with_copies(relevant: pd.DataFrame, docnos: np.ndarray, chunks: pd.DataFrame) -> pd.DataFrame:
-    """[qid, docno, copy]: the relevant chunks, and which of `docnos` have nearly the words of one of them."""
+    """[qid, docno, copy]: the relevant chunks, and near-duplicates of them among `docnos`."""
     texts = chunks.set_index("docno")["text"].reindex(docnos)
     if texts.isna().any():
         raise DataError(f"training: the run names chunk {texts.index[texts.isna()][0]!r}, which is not there")
@@ -162,7 +162,7 @@ def with_copies(relevant: pd.DataFrame, docnos: np.ndarray, chunks: pd.DataFrame
 
 
 def similar(texts: list[str], same: float = SAME) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the pairs of texts (both ways, none with itself) whose Jaccard similarity is `same` or more.
+    """Row pairs (both directions, none with itself) whose texts have a Jaccard similarity of `same` or more.
 
     Jaccard's is over their different words, in lower case. Exact, without a look at every pair: two such sets
     share one of the rarest |x| - ceil(same |x|) + 1 words of each (prefix filter; Chaudhuri et al. 2006).
@@ -217,7 +217,7 @@ def _positives(
 
 
 def _scores(pairs: pd.DataFrame, run: pd.DataFrame, scorer: Scorer | None) -> tuple[np.ndarray, np.ndarray]:
-    """The scores of the negatives and of the positives of the pairs."""
+    """The scores of the negatives and positives of each pair."""
     if scorer is None:
         known = run[["qid", "docno", "score"]].rename(columns={"score": "of_positive"})
         of_positive = pairs[["qid", "docno"]].merge(known, on=["qid", "docno"], how="left")["of_positive"]
@@ -230,7 +230,7 @@ def _scores(pairs: pd.DataFrame, run: pd.DataFrame, scorer: Scorer | None) -> tu
 
 
 def _hits(pairs: pd.DataFrame, excluded: np.ndarray) -> int:
-    """How many hits of topics are excluded for all positives of their topic."""
+    """The number of hits excluded for all positives of their topic."""
     return int(pd.Series(excluded).groupby([pairs["qid"], pairs["negative"]]).all().sum())
 
 

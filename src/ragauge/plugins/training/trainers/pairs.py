@@ -1,4 +1,4 @@
-"""Pairs of question and passage, labelled 1 or 0, that a reranker learns from."""
+"""Pairs of question and passage, labelled 1 or 0, to train a reranker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = ["qid", "query", "docno", "label", "rank", "score"]
 
 @dataclass(frozen=True)
 class PairSource:
-    """Which pairs there are.
+    """Chooses the pairs.
 
     neg_ratio: negatives for every positive of a topic. negatives: hard are hits of the topic, of the ranks
     first to last (from 1), that are not relevant to it; random are any passages that are not.
@@ -48,7 +48,7 @@ class PairSource:
 
 @dataclass(frozen=True)
 class Pairs:
-    """The pairs that a reranker learns from.
+    """The pairs for training a reranker.
 
     table: [qid, query, docno, label, rank, score], each pair of a topic and a chunk once. rank (from 1) and score are
         those of the run, missing where it does not hold the chunk. A topic's positives come first.
@@ -97,7 +97,7 @@ def training_pairs(data: TrainingData, source: PairSource, seed: int) -> Pairs:
 
 
 def _drawn(hits: pd.DataFrame, wanted: pd.Series, generator: np.random.Generator) -> pd.DataFrame:
-    """[qid, docno]: as many as are wanted of the hits that may be negatives of a topic, at random."""
+    """[qid, docno]: a random sample, of the wanted size, of each topic's possible negatives."""
     distinct = hits[["qid", "negative"]].drop_duplicates().rename(columns={"negative": "docno"})
     shuffled = distinct.assign(by=generator.random(len(distinct))).sort_values("by", kind="stable")
     place = shuffled.groupby("qid").cumcount().to_numpy()
@@ -108,7 +108,7 @@ def _drawn(hits: pd.DataFrame, wanted: pd.Series, generator: np.random.Generator
 def _others(
     docnos: np.ndarray, mined: Mined, drawn: pd.DataFrame, missing: pd.Series, generator: np.random.Generator
 ) -> pd.DataFrame:
-    """[qid, docno]: as many random chunks as a topic lacks, none relevant to it and none it has."""
+    """[qid, docno]: random chunks to fill up a topic, neither relevant to it nor chosen already."""
     barred = pd.concat([mined.relevant[["qid", "docno"]], drawn], ignore_index=True)
     own = barred.groupby("qid")["docno"].agg(set).to_dict()
     rows = []

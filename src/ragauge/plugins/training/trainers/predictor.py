@@ -1,4 +1,4 @@
-"""The predictor of judge classes over all that a team judged: one model for many sweeps."""
+"""A predictor of judge classes from all judged rows: one model for many sweeps."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class PredictorTrainer:
     def fit(
         self, outcomes: pd.DataFrame, n_boot: int, seed: int, embed: Callable[[Sequence[str]], np.ndarray] | None = None
     ) -> Fitted:
-        """The predictor of all rows, and its errors on topics and on groups that it was not fitted on.
+        """The predictor of all rows, and its errors on held-out topics and groups.
 
         Tables: transfer_<by> (`ragauge.plugins.training.trainers.sources.beside_other_fits`), reliability. Values:
         predictor_* of the cross-validation, transfer_* as a sweep logs them, and

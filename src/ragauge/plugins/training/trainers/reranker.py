@@ -1,4 +1,4 @@
-"""`trainer=reranker`: a cross-encoder that learns from pairs of question and passage with label 1 or 0."""
+"""`trainer=reranker`: a cross-encoder trained on pairs of question and passage with label 1 or 0."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ACTIVATIONS = {"bce": "Sigmoid", "mse": "Identity"}  # behind the saved model's 
 
 @dataclass(frozen=True)
 class Reranker:
-    """Tunes a cross-encoder on the relevant chunks of every topic and on others that are not.
+    """Tunes a cross-encoder on the relevant chunks of every topic and on irrelevant ones.
 
     model: the base, an encoder (which gets a head upon its first token) or a cross-encoder of one score. It is a name
         on the hub, a carried model's name, the path of a folder, or an MLflow URI.

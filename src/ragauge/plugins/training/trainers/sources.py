@@ -1,4 +1,4 @@
-"""Whose predictor? Class shares of a group that was left out, by predictors fitted on different rows.
+"""Class shares of a left-out group, by predictors fitted on different rows.
 
 `ragauge.plugins.transfer` says how far one predictor of everything else is off. Here it stands beside the
 constant and the predictors of single sources, on the same topics. A predictor of the group's own rows has no place
@@ -32,7 +32,7 @@ def beside_other_fits(
     penalty: float = 1.0,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The rows of `moved.table` and, on the same topics, what other fits predict: `COLUMNS`.
+    """The rows of `moved.table`, and predictions by other fits for the same topics: `COLUMNS`.
 
     `moved` is what `leave_one_out` makes of the frame with the same arguments. `fitted_on` names the rows of the fit.
     `all others` is the predictor of all other groups, as in `moved`, and `constant` their class shares. `single` is the
@@ -50,7 +50,7 @@ def beside_other_fits(
     sources, source_names = pd.factorize(rows[source], sort=True)
 
     def predicted(out: np.ndarray, may_train: np.ndarray, constant: bool) -> np.ndarray | None:
-        """float64 [5]: shares of the rows `out`; None where a fold of them has nothing to be fitted on."""
+        """float64 [5]: predicted class shares of the rows `out`; None if one of their folds has no rows to fit on."""
         total = np.zeros(len(CLASSES))
         for number in np.unique(fold[out]):
             here, train = out & (fold == number), may_train & (fold != number)

@@ -1,4 +1,4 @@
-"""Examples that judges learn from: triples (question, passage, answer), right ones and wrong ones.
+"""Training examples for judges: triples (question, passage, answer), right and wrong.
 
 Source: ARES, section 3.1 (Saad-Falcon et al. 2023, arXiv:2311.09476). Weak negatives are drawn at random. Strong ones
 are other passages of the same document, the best hits without evidence, and answers with a changed fact.
@@ -39,7 +39,7 @@ _DRAWS = 20  # draws of something that must differ, before it is given up
 
 
 class Example(NamedTuple):
-    """A triple, the question that is judged of it, whether the answer is yes, and where it comes from."""
+    """A triple, the judged question, whether the answer is yes, and the source."""
 
     judged: str
     qid: str
@@ -50,7 +50,7 @@ class Example(NamedTuple):
 
 
 class _Topic(NamedTuple):
-    """A topic with all that is known of it; passages are chunks by docno."""
+    """A topic with its evidence and answers; passages are chunks by docno."""
 
     qid: str
     query: str
@@ -88,7 +88,7 @@ def table_of(found: Sequence[Example]) -> pd.DataFrame:
 
 
 class _Maker:
-    """Draws the examples of one topic after another; what it may draw from is that of all topics."""
+    """Draws the examples of one topic after another, from the texts of all topics."""
 
     def __init__(self, data: TrainingData, rng: np.random.Generator, per_topic: int, strong: float) -> None:
         self._rng, self._per_topic, self._strong = rng, per_topic, strong
@@ -116,7 +116,7 @@ class _Maker:
         return found
 
     def of_faithfulness(self, topic: _Topic) -> list[Example]:
-        """Passage and answer: what stands there, and answers of other passages or with a changed fact."""
+        """Passage and answer: answers stated there, and answers of other passages or with a changed fact."""
         right = [
             (docno, answer)
             for docno in topic.relevant
@@ -132,7 +132,7 @@ class _Maker:
         return found
 
     def of_answers(self, topic: _Topic) -> list[Example]:
-        """Question and answer: its own, and answers of another kind than what is asked for."""
+        """Question and answer: the topic's own, and answers of another kind than asked for."""
         found = []
         for answer in self._spread([("", answer) for answer in self._answers_of(topic)]):
             wrong = self._beside_the_point(topic)
@@ -149,7 +149,7 @@ class _Maker:
         return list(dict.fromkeys([*topic.references[:1], *held]))
 
     def _passage_without(self, topic: _Topic, answers: Sequence[str]) -> tuple[str, str] | None:
-        """Kind and docno of a passage that is not relevant and holds none of the answers."""
+        """Kind and docno of an irrelevant passage that holds none of the answers."""
         if self._rng.random() < self._strong:
             kinds = [(HIT, topic.hits), (SAME_DOCUMENT, topic.near)]
             for at in self._rng.permutation(len(kinds)):
@@ -164,7 +164,7 @@ class _Maker:
         return None
 
     def _unfaithful(self, topic: _Topic, docno: str, answer: str) -> tuple[str, str, str] | None:
-        """Kind, docno and answer of a triple whose answer does not follow from the passage."""
+        """Kind, docno and answer of a triple whose passage does not support the answer."""
         strong = self._rng.random() < self._strong
         if strong and self._rng.random() < 0.5:
             changed = self._facts.changed(answer, topic.references, topic.wrong, self._texts[docno], self._rng)
@@ -180,7 +180,7 @@ class _Maker:
         return None
 
     def _beside_the_point(self, topic: _Topic) -> tuple[str, str] | None:
-        """Kind and text of an answer to another question, of another kind (number, name) than is asked for.
+        """Kind and text of an answer to another question, of another kind (number, name) than asked for.
 
         An answer of the same kind answers the question, rightly or wrongly.
         """
@@ -203,7 +203,7 @@ class _Maker:
         return None
 
     def _other_sentences(self, topic: _Topic) -> list[str]:
-        """Sentences of the relevant passages that are no evidence and hold no reference."""
+        """Sentences of the relevant passages without evidence or a reference."""
         evidence = " ".join(_run_of(text) for text in topic.evidence)
         wanted = [_run_of(answer) for answer in topic.references]
         found = []
@@ -220,7 +220,7 @@ class _Maker:
         return Example(judged, topic.qid, label, kind, docno, Triple(topic.query, passage, answer))
 
     def _holds(self, docno: str, answer: str) -> bool:
-        """Whether the answer's words stand in the passage, in one piece; never of yes and no."""
+        """Whether the passage holds the answer's words contiguously; False for yes and no."""
         if docno not in self._running:
             self._running[docno] = _run_of(self._texts[docno])
         run = _run_of(answer)
@@ -231,7 +231,7 @@ class _Maker:
         return [items[i] for i in sorted(order)]
 
     def _spread(self, right: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Some of the pairs (passage, answer), short answers and sentences in turn."""
+        """A sample of the pairs (passage, answer), over distinct answers in random order."""
         by_answer: dict[str, list[tuple[str, str]]] = {}
         for pair in right:
             by_answer.setdefault(pair[1], []).append(pair)
@@ -275,5 +275,5 @@ def _topics(data: TrainingData) -> list[_Topic]:
 
 
 def _run_of(text: str) -> str:
-    """The words of a text in order, with spaces around, so that one run can be looked for in another."""
+    """The words of a text, with spaces around, so that one word sequence can be found in another."""
     return f" {' '.join(words(text))} "
