@@ -1,1 +1,1 @@
-"""Published benchmarks in their own formats, test collections, collections of the Hugging Face Hub, CRAG's judge."""
+"""Published benchmarks in their own formats, test collections, Hugging Face Hub collections, CRAG's judge."""

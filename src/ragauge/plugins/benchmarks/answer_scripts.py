@@ -1,4 +1,4 @@
-"""Answer measures as the evaluation scripts of benchmarks compute them, where these differ from `em` and `f1`."""
+"""Answer measures as in the evaluation scripts of benchmarks, where these differ from `em` and `f1`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Squad2(AgainstReferences):
     )
 
     def references(self, topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
-        """Those of the topics, and "" for an unanswerable one."""
+        """The topics' references, and "" for an unanswerable topic."""
         known = references(topics)
         return known | dict.fromkeys(topics.loc[is_unanswerable(topics), "qid"], ("",))
 

@@ -50,7 +50,7 @@ class Beir(JudgedSource):
         require_flag("dataset.title_in_text", self.title_in_text)
 
     def files(self) -> Mapping[str, Path]:
-        """The three files, packed or not; ConfigError if one is not there."""
+        """The three files, packed or not; ConfigError if one does not exist."""
         folder = existing_folder("path", self.path)
         return {
             "corpus": self._file(folder, "corpus.jsonl"),
@@ -90,7 +90,7 @@ def _query(read: Any) -> Query:
 
 
 def _without_header(file: Path) -> Iterator[tuple[str, bytes]]:
-    """The lines, but for a first one that names the columns."""
+    """The lines without a header of column names."""
     for number, (where, line) in enumerate(lines(file)):
         if number == 0:
             cells = line.decode("utf-8", "replace").strip().split("\t")

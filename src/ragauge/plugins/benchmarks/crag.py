@@ -1,4 +1,4 @@
-"""CRAG's JSON Lines: questions whose answers change or do not, and the pages that a search found."""
+"""CRAG's JSON Lines: questions with stable or changing answers, and pages that a search found."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class CRAG(OneFile):
         return gather.dataset(file, file)
 
     def _document(self, number: int, result: Any) -> tuple[str, str]:
-        """Title and text of a search result; the text is empty where the result has none."""
+        """Title and text of a search result; "" for a missing text."""
         try:
             title = " ".join(html.unescape(optional_string(result, "page_name") or "").split())
             if self.documents == "pages":
@@ -94,7 +94,7 @@ class CRAG(OneFile):
 
 
 def text_of_html(page: str) -> str:
-    """The text of a page, which may be broken HTML: a paragraph for each block, an empty line between two.
+    """The text of a page, whose HTML may be broken: a paragraph per block, an empty line between two.
 
     An empty line ends a sentence, so the entries of a menu are not read as one. Scripts, styles and the
     page's title are left out, and what is shown without scripts alone; entities are read.
@@ -103,7 +103,7 @@ def text_of_html(page: str) -> str:
 
 
 def _alternatives(row: Mapping[str, Any]) -> list[str]:
-    """Other right answers: the list `alt_ans`; in older files `alternative_answers`, which may be printed."""
+    """Other right answers: the list `alt_ans`; in older files `alternative_answers`, which may be a printed list."""
     key = "alt_ans" if "alt_ans" in row else "alternative_answers"
     given = row.get(key)
     if isinstance(given, str):

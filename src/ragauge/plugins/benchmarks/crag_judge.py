@@ -1,4 +1,4 @@
-"""`judge=crag`: right, missing or wrong, as CRAG's evaluation has it.
+"""`judge=crag`: right, missing or wrong, as in CRAG's evaluation.
 
 Source: Yang et al., CRAG: Comprehensive RAG Benchmark, NeurIPS 2024, section 3.3, and its script
 local_evaluation.py.
@@ -65,7 +65,7 @@ class CragJudge(ChatLLM):
         return {**super().identity(), "prompt": self.prompt, "lack_phrases": list(self.lack_phrases)}
 
     def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `verdicts` with `reason`, which names the rule where no chat model was asked."""
+        """Frame `verdicts` with `reason`, which names the rule if no chat model was asked."""
         known = truths(topics, evidence, answers["qid"])
         pairs = self._distinct(answers)
         found = {pair: self._by_rule(known[pair[0]], pair[1]) for pair in pairs}
@@ -93,7 +93,7 @@ class CragJudge(ChatLLM):
         *,
         repeat: bool = False,
     ) -> pd.DataFrame:
-        """The first request about every answer that no rule decides, as of ChatLLM.needs_of.
+        """The first request about every answer that no rule decides, like ChatLLM.needs_of.
 
         Further references are asked about only where the first is not met, so they are not counted. An answer that is
         not known yet is some 30 tokens long, and `exact` is False for it.
@@ -117,7 +117,7 @@ class CragJudge(ChatLLM):
         return list(zip(there["qid"], there["answer"], strict=True))
 
     def _by_rule(self, truth: Truth, answer: str) -> Verdict | None:
-        """The verdict where no chat model is needed for it; None where one is."""
+        """The verdict by rule; None if a chat model is needed."""
         text = _plain(answer)
         if not text:
             return Verdict(LACK, reason="says nothing")
@@ -139,7 +139,7 @@ class CragJudge(ChatLLM):
 
     @staticmethod
     def _to_ask(truth: Truth, answer: str) -> list[str]:
-        """The references that no rule decides about."""
+        """The references that no rule decides."""
         said = _INVALID in _plain(answer)
         return [one for one in truth.references if (_INVALID in _plain(one)) == said]
 
@@ -159,7 +159,7 @@ class CragJudge(ChatLLM):
 
 
 def _plain(text: str) -> str:
-    """On one line, in lower case, with straight apostrophes."""
+    """The text on one line, in lower case, with straight apostrophes."""
     return " ".join(text.lower().replace("’", "'").split())
 
 
@@ -178,7 +178,7 @@ def _read(reply: Reply) -> int | None:
 
 
 def _joined(before: Verdict | None, now: Verdict) -> Verdict:
-    """The verdict over several references: right once one is met, missing where one could not be read."""
+    """The verdict over several references: right if one is met, missing if one could not be read."""
     if before is None:
         return now
     speaks = now if now.label == RIGHT or before.label is not None else before

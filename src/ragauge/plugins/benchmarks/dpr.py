@@ -1,4 +1,4 @@
-"""DPR's files of Natural Questions, TriviaQA and others: passages with the answer, and without."""
+"""DPR's files of Natural Questions, TriviaQA and others: passages with and without the answer."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class DPR(FileSource):
         require_choice("dataset.evidence", self.evidence, ("first", "all"))
 
     def files(self) -> Mapping[str, Path]:
-        """The files `path` and, where set, `corpus`; ConfigError if one is not there."""
+        """The files `path` and, if set, `corpus`; ConfigError if one does not exist."""
         files = {"path": existing_file("path", self.path)}
         if self.corpus is not None:
             files["corpus"] = existing_file("corpus", self.corpus)
         return files
 
     def load(self) -> Dataset:
-        """The collection; DataError names file, row and what is wrong. The qid is the row, from 0."""
+        """The collection; DataError names file, row and error. The qid is the row, from 0."""
         files = self.files()
         gather = Gatherer(self)
         passages = Paragraphs(gather)
@@ -93,7 +93,7 @@ class DPR(FileSource):
 
 
 def _passages(row: Mapping[str, Any], pool: str) -> list[tuple[str, str, str | None]]:
-    """Title, text and id of the passages of a pool; only the positive ones must be listed."""
+    """Title, text and id of the passages of a pool; only the positive list is required."""
     entries = listed(row, pool) if pool == _POOLS[0] else listed_or_none(row, pool)
     found = []
     for number, entry in enumerate(entries):
@@ -113,7 +113,7 @@ def _passages(row: Mapping[str, Any], pool: str) -> list[tuple[str, str, str | N
 
 
 def _table(file: Path) -> Iterator[tuple[str, list[str]]]:
-    """Where each line of a passage table stands, and its cells, without the header id, text, title."""
+    """The place and cells of each line of a passage table, without the header id, text, title."""
     text = codecs.iterdecode(every_line(file), "utf-8-sig")
     reader = csv.reader(text, delimiter="\t")
     try:

@@ -42,14 +42,14 @@ class HotpotQA(FileSource):
     extra: str | Path | None = runtime(None)
 
     def files(self) -> Mapping[str, Path]:
-        """The files `path` and, where set, `extra`; ConfigError if one is not there."""
+        """The files `path` and, if set, `extra`; ConfigError if one does not exist."""
         files = {"path": existing_file("path", self.path)}
         if self.extra is not None:
             files["extra"] = existing_file("extra", self.extra)
         return files
 
     def load(self) -> Dataset:
-        """The collection; DataError names file, row (from 0), qid and what is wrong."""
+        """The collection; DataError names file, row (from 0), qid and error."""
         files = self.files()
         gather = Gatherer(self)
         corpus = Paragraphs(gather)
@@ -84,7 +84,7 @@ class HotpotQA(FileSource):
         return named
 
     def _text(self, sentences: Sequence[str]) -> str:
-        """A paragraph's text: sentences bring their own leading space; where one has none, there was none."""
+        """A paragraph's text: sentences bring their own leading space, if any."""
         return "".join(sentences)
 
     def _facts(self, row: Mapping[str, Any]) -> list[Any]:
@@ -94,7 +94,7 @@ class HotpotQA(FileSource):
         return facts
 
     def _answers_of(self, files: Mapping[str, Path], rows: Sequence[Mapping[str, Any]]) -> AnswersOf:
-        """A function that gives the reference answers of one of the rows."""
+        """A function that returns the reference answers of a row."""
         return lambda row: [string(row, "answer")]
 
     def _attributes(self, row: Mapping[str, Any]) -> dict[str, Attribute]:
@@ -115,14 +115,14 @@ class TwoWikiMultihopQA(HotpotQA):
     aliases: str | Path | None = runtime(None)
 
     def files(self) -> Mapping[str, Path]:
-        """The files `path` and, where set, `extra` and `aliases`; ConfigError if one is not there."""
+        """The files `path` and, if set, `extra` and `aliases`; ConfigError if one does not exist."""
         files = dict(super().files())
         if self.aliases is not None:
             files["aliases"] = existing_file("aliases", self.aliases)
         return files
 
     def _text(self, sentences: Sequence[str]) -> str:
-        """A paragraph's text: unlike HotpotQA's, the sentences have lost the space between them."""
+        """A paragraph's text: unlike HotpotQA's, its sentences lack the space between them."""
         text = ""
         for sentence in sentences:
             apart = not text or text[-1].isspace() or sentence[:1].isspace()
@@ -145,7 +145,7 @@ class TwoWikiMultihopQA(HotpotQA):
         return answers
 
     def _attributes(self, row: Mapping[str, Any]) -> dict[str, Attribute]:
-        """Its type, the number of facts, and their relations in order ("director + date of death")."""
+        """The question's type, number of facts, and relations in order ("director + date of death")."""
         relations = [_relation(number, fact) for number, fact in enumerate(listed_or_none(row, "evidences"))]
         facts: dict[str, Attribute] = {}
         if relations:
@@ -163,7 +163,7 @@ def _paragraph(entry: Any) -> tuple[str, list[str]]:
 
 
 def _supporting_fact(fact: Any, paragraphs: Mapping[str, tuple[str, list[str]]]) -> tuple[str, str]:
-    """Docno and sentence that a [title, sentence number] points to."""
+    """Docno and sentence of a [title, sentence number]."""
     if not (isinstance(fact, list) and len(fact) == 2 and isinstance(fact[0], str) and type(fact[1]) is int):
         raise BadRow(f"supporting fact {fact!r} is not a [title, sentence number]")
     title, number = fact
@@ -184,7 +184,7 @@ def _relation(number: int, fact: Any) -> str:
 
 
 def _aliases(file: Path, wanted: set[Any]) -> dict[str, list[str]]:
-    """Aliases and demonyms of the wanted ids, from a line {Q_id, aliases, demonyms} each."""
+    """Aliases and demonyms of the wanted ids, from lines {Q_id, aliases, demonyms}."""
     found = {}
     for where, line in json_rows(file):
         try:

@@ -16,7 +16,7 @@ from ragauge.datasets._files import SUFFIXES, is_table, table_rows
 
 @dataclass(frozen=True)
 class Table:
-    """Where rows come from: a path or a name on the hub, and what of it is meant.
+    """The source of rows: a path or a name on the hub, and which part to read.
 
     key: the config key without `dataset.`, for errors. subset and split: of a folder its subfolder, and the
         files whose names begin so.
@@ -29,11 +29,11 @@ class Table:
     revision: str | None = None
 
     def files(self) -> list[Path]:
-        """The files that hold the rows, in order; those of the hub are downloaded first."""
+        """The files that hold the rows, in order; downloads those of the hub."""
         return [Path(file["filename"]) for file in self._hub().cache_files] if self._remote else self._local()
 
     def rows(self) -> Iterator[tuple[str, Any]]:
-        """Where each row stands, and the row: a mapping, or a line of JSON as bytes."""
+        """The place of each row, and the row: a mapping, or a line of JSON as bytes."""
         if self._remote:
             for number, row in enumerate(self._hub(), start=1):
                 yield f"{self.path}, row {number}", row
@@ -69,7 +69,7 @@ class Table:
 
 @lru_cache(maxsize=8)
 def from_hub(key: str, path: str, subset: str | None, split: str | None, revision: str | None) -> Any:
-    """One split of a data set by the library `datasets`, which runs no code of it; ConfigError for none."""
+    """One split of a data set by the library `datasets`, which runs no code of it; ConfigError if there is none."""
     require_extra(f"dataset.{key}={path}: there is no such file or folder, and a data set of the hub", "datasets")
     import datasets
 

@@ -1,4 +1,4 @@
-"""A data set of the Hugging Face Hub, or local files like its own, whose columns the config names."""
+"""A data set of the Hugging Face Hub, or local files in its form, with columns named by the config."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class HuggingFace(FileSource):
         return found
 
     def load(self) -> Dataset:
-        """The collection; DataError names file, row (from 1) or line, qid and what is wrong."""
+        """The collection; DataError names file, row (from 1) or line, qid and error."""
         topics, docs = self._tables()
         gather = Gatherer(self)
         questions = list(self._questions(gather, topics))
@@ -170,7 +170,7 @@ class _Question:
 
 
 def _holder(text: str, candidates: Sequence[str], docnos: Mapping[str, str]) -> str | None:
-    """The docno of the first context of the row in which the text stands."""
+    """The docno of the row's first context that contains the text."""
     found = (docnos[context] for context in candidates if text.strip() in context and context in docnos)
     return next(found, None)
 
@@ -182,7 +182,7 @@ def _cell(row: Mapping[str, Any], column: str) -> Any:
 
 
 def _texts(row: Mapping[str, Any], column: str, printed: bool = True) -> list[str]:
-    """The texts of a cell: a text, a list of them, what an object holds under `text`, or nothing; [] then.
+    """The texts of a cell: a text, a list of texts, or the entry `text` of an object; [] for none.
 
     printed: a text that is a printed list of texts is these; the text of a document is one whatever it says.
     """
@@ -194,7 +194,7 @@ def _texts(row: Mapping[str, Any], column: str, printed: bool = True) -> list[st
 
 
 def _docnos(row: Mapping[str, Any], column: str) -> list[str]:
-    """The docnos of a cell: as `_texts`, and a printed list of numbers is several of them."""
+    """The docnos of a cell: like `_texts`, but a printed list of numbers gives several."""
     value = _cell(row, column)
     listed = printed_list(value) if isinstance(value, str) else None
     return _texts({column: value if listed is None else listed}, column)

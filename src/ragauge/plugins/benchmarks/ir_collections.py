@@ -1,4 +1,4 @@
-"""Any collection of the library ir_datasets that has documents, queries and judgements, by its id."""
+"""Any collection of the library ir_datasets with documents, queries and judgements, by id."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class IrDatasets(JudgedSource):
                 require_text(f"dataset.{key}", getattr(self, key), "names of fields, and null (the default text)")
 
     def files(self) -> Mapping[str, Path]:
-        """None: where the library keeps what it downloaded is its own matter."""
+        """None: the library keeps its downloads where it likes."""
         return {}
 
     def load(self) -> Dataset:
-        """The collection, its documents in batches; DataError names record, qid and what is wrong."""
+        """The collection, its documents in batches; DataError names record, qid and error."""
         collection = self._collection()
         return judged_dataset(
             self,
@@ -79,7 +79,7 @@ class IrDatasets(JudgedSource):
         return collection
 
     def _records(self, collection: Any, kind: str) -> Iterator[tuple[str, Any]]:
-        """The records of a kind with their places, counted from 1."""
+        """The records of a kind with their positions, counted from 1."""
         try:
             for number, record in enumerate(getattr(collection, f"{kind}_iter")(), start=1):
                 yield f"{self.id} {kind}, record {number}", record

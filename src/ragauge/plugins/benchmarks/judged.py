@@ -1,4 +1,4 @@
-"""Test collections: documents, queries, and judgements (qrels) of what is relevant to a query."""
+"""Test collections: documents, queries, and relevance judgements (qrels)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Judgement = tuple[str, str, int]  # qid, docno, grade
 
 @dataclass(frozen=True)
 class JudgedSource(FileSource):
-    """The parameters that all test collections have.
+    """The parameters shared by all test collections.
 
     evidence: "documents" takes the text of every relevant document as a part of the evidence, "none" the
         judgements alone. min_relevance: the lowest grade that counts as relevant.
@@ -44,7 +44,7 @@ def judged_dataset(
     *,
     highest: bool = False,
 ) -> Dataset:
-    """The queries with a relevant document as topics, in their order, and all documents, in batches.
+    """The queries with a relevant document as topics, in order, and all documents, in batches.
 
     Documents and topics that only the judgements name are left out and counted. A pair that is judged twice differently
     is a bad row; with `highest` the highest grade counts.
@@ -112,18 +112,18 @@ def _note_absent(gather: Gatherer, qrels: str, relevant: dict[str, dict[str, int
 
 
 def _part(source: JudgedSource, gather: Gatherer, docno: str, grade: int) -> Part:
-    """A relevant document as evidence; without a text where it has none, as an empty one cannot be found."""
+    """A relevant document as evidence; without a text if its own is empty, which cannot be found."""
     text = gather.document_text(docno) if source.evidence == "documents" else ""
     return docno, text if text.strip() else None, grade
 
 
 def searched_text(title: str, text: str, title_in_text: bool) -> str:
-    """The text of a document that is searched: with its title before it, or without."""
+    """The searchable text of a document: with its title before it, or without."""
     return f"{title} {text}".strip() if title_in_text else text
 
 
 def grade_of(text: str) -> int:
-    """The grade of a judgement; BadRow where it is no whole number of at most nine digits."""
+    """The grade of a judgement; BadRow unless it is a whole number of at most nine digits."""
     if re.fullmatch(r"\s*[+-]?[0-9]{1,9}\s*", text) is None:
         raise BadRow(f"the relevance {text!r} is no whole number")
     return int(text)

@@ -24,7 +24,7 @@ Paragraph = tuple[str, str]  # title and text
 
 @dataclass(frozen=True)
 class Question:
-    """A question that is taken: where it stands, its row without paragraphs, and the docnos of these."""
+    """A question in use: its place, its row without paragraphs, and their docnos."""
 
     where: str
     qid: str
@@ -55,7 +55,7 @@ class MuSiQue(OneFile):
             require_choice("dataset.questions", self.questions, ("answerable", "unanswerable"))
 
     def load(self) -> Dataset:
-        """The collection; DataError names file, line, qid and what is wrong."""
+        """The collection; DataError names file, line, qid and error."""
         file = self.files()["path"]
         gather = Gatherer(self)
         corpus = Paragraphs(gather)
@@ -102,7 +102,7 @@ def _refuse_pairs(file: Path, forms: Mapping[str, set[bool]]) -> None:
 
 
 def _check_withheld(corpus: Paragraphs, question: Question, needed: Sequence[Paragraph]) -> None:
-    """BadRow where what was taken from a question's own paragraphs stands in those of other questions."""
+    """BadRow if other questions bring the paragraphs withheld from an unanswerable one."""
     withheld = [one for one in needed if corpus.known(*one) not in question.docnos]
     if withheld and all(corpus.known(*one) is not None for one in withheld):
         raise BadRow(f"not unanswerable: another question brings the paragraph {withheld[0][0]!r}")
@@ -127,7 +127,7 @@ def _add(gather: Gatherer, question: Question) -> None:
 
 
 def _paragraphs(row: Mapping[str, Any], answerable: bool) -> tuple[list[Paragraph], list[Paragraph]]:
-    """All paragraphs of a row, and those that support its question: [] where none is marked."""
+    """All paragraphs of a row, and those that support its question: [] if none is marked."""
     found, supporting, told = [], [], set()
     for number, entry in enumerate(listed(row, "paragraphs")):
         try:

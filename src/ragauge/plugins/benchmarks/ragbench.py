@@ -1,4 +1,4 @@
-"""RAGBench: documents whose sentences were marked as relevant; there are no reference answers."""
+"""RAGBench: documents with sentences marked as relevant, without reference answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCORES = ("relevance_score", "utilization_score", "completeness_score", "adhere
 
 @dataclass(frozen=True)
 class _Question:
-    """A question of the file: where it first stands, its evidence (docno, text) and its attributes."""
+    """A question of the file: its first place, its evidence (docno, text) and its attributes."""
 
     where: str
     query: str
@@ -40,7 +40,7 @@ class RAGBench(OneFile):
     name: str = runtime("ragbench")
 
     def load(self) -> Dataset:
-        """The collection; DataError names file, row, qid and what is wrong."""
+        """The collection; DataError names file, row, qid and error."""
         file = self.files()["path"]
         gather = Gatherer(self)
         corpus = Paragraphs(gather)
@@ -96,7 +96,7 @@ def _relevant(row: Mapping[str, Any], docnos: list[str]) -> list[tuple[str, str]
 
 
 def _score(row: Mapping[str, Any], name: str) -> Attribute:
-    """A score of the row, None where it is absent, null or NaN; adherence is true or false."""
+    """A score of the row, None if it is absent, null or NaN; adherence is true or false."""
     value = row.get(name)
     if value is None or isinstance(value, bool):
         return value

@@ -31,7 +31,7 @@ class Block:
 
 
 def blocks(file: Path, tags: str, encoding: str) -> Iterator[tuple[str, Block]]:
-    """The elements of the names `tags` (separated by |) with the line in which each begins.
+    """The elements named in `tags` (separated by |) with their first line numbers.
 
     Bytes that are not of the encoding become lone surrogates, which the check of the text refuses.
     """
@@ -75,7 +75,7 @@ def document(block: Block) -> tuple[str, str, str]:
 
 
 def topic(block: Block, field: str) -> tuple[str, str]:
-    """qid and query of a <top> or <topic>: the query is what stands in the element `field`."""
+    """qid and query of a <top> or <topic>; the element `field` holds the query."""
     _require_closed(block, "top")
     fields: dict[str, str] = {}
     tags = list(_TAG.finditer(block.text))
@@ -99,7 +99,7 @@ def _require_closed(block: Block, tag: str) -> None:
 
 
 def _elements(text: str, name: str) -> list[str]:
-    """The text between each pair of tags of the name."""
+    """The text between each pair of tags with the name."""
     found: list[str] = []
     start: int | None = None
     for tag in re.finditer(rf"<(/?){name}(?:\s[^<>]*)?>", text, re.IGNORECASE):
@@ -112,7 +112,7 @@ def _elements(text: str, name: str) -> list[str]:
 
 
 def _without(text: str, names: Sequence[str]) -> str:
-    """The text without the elements of these names; one that is never closed stays."""
+    """The text without elements of these names; keeps one that is never closed."""
     kept: list[str] = []
     opened: re.Match[str] | None = None
     at = 0
@@ -126,5 +126,5 @@ def _without(text: str, names: Sequence[str]) -> str:
 
 
 def _plain(text: str, what: str) -> str:
-    """Without tags, and with characters for entities."""
+    """The text without tags, with entities decoded."""
     return valid_string(html.unescape(_TAG.sub(" ", text)), what)

@@ -1,4 +1,4 @@
-"""SQuAD's JSON (1.1, 2.0, and XQuAD in other languages): an answer's sentence is the evidence."""
+"""SQuAD's JSON (1.1, 2.0, and XQuAD in other languages): the sentence of an answer is the evidence."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _unfolded(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _title(published: str) -> str:
-    """The title as one reads it: published it is that of an address, `Fr%C3%A9d%C3%A9ric_Chopin`."""
+    """The readable title: published files hold that of an address, `Fr%C3%A9d%C3%A9ric_Chopin`."""
     return unquote(published).replace("_", " ").strip()
 
 
@@ -133,7 +133,7 @@ def _answer(number: int, answer: Any) -> tuple[str, int]:
 
 
 def _sentences(context: str, number: int, text: str, start: int) -> list[str]:
-    """The sentences of a context that an answer stands in, in order."""
+    """The sentences of a context that contain an answer, in order."""
     if not text:
         raise BadRow(f"'text' of answer {number} is empty")
     first = _place(context, number, text, start)
@@ -142,7 +142,7 @@ def _sentences(context: str, number: int, text: str, start: int) -> list[str]:
 
 
 def _place(context: str, number: int, text: str, start: int) -> int:
-    """Where an answer begins: at answer_start, or where alone it can have been meant.
+    """The start of an answer: answer_start, or the only position that fits.
 
     Some files count bytes in place of characters, and translated ones are off by a few: an answer that
     stands in its paragraph once cannot be mistaken. BadRow where it could be another one.

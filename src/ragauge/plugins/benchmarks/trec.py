@@ -64,7 +64,7 @@ class Trec(JudgedSource):
         require("dataset.encoding", self.encoding, is_encoding(self.encoding), "encodings that Python knows")
 
     def files(self) -> Mapping[str, Path]:
-        """Every file of the documents, `topics` and `qrels`; ConfigError if one is not there."""
+        """Every file of the documents, `topics` and `qrels`; ConfigError if one does not exist."""
         return {
             **({} if self.docs is None and self.qrels is None else self._documents()),
             "topics": existing_file("topics", self.topics),
@@ -72,7 +72,7 @@ class Trec(JudgedSource):
         }
 
     def load(self) -> Dataset:
-        """The collection, its documents in batches; DataError names file, line, qid and what is wrong."""
+        """The collection, its documents in batches; DataError names file, line, qid and error."""
         documents = {} if self.docs is None and self.qrels is None else self._documents()
         topics = existing_file("topics", self.topics)
         queries = Rows(str(topics), lambda: self._read_topics(topics), lambda read: read[0](read[1]))
@@ -89,7 +89,7 @@ class Trec(JudgedSource):
         return judged_dataset(self, docs, queries, judged, highest=self.join_segments)
 
     def _unjudged(self, docs: Rows[Document] | None, queries: Rows[Query]) -> Dataset:
-        """All queries, without evidence, and the documents, if there are any."""
+        """All queries, without evidence, and any documents."""
         gather = Gatherer(self)
         batches = None if docs is None else stream_documents(gather, docs)
         for where, row in queries.read():
@@ -101,7 +101,7 @@ class Trec(JudgedSource):
         return gather.dataset(None if docs is None else docs.source, queries.source, batches)
 
     def _documents(self) -> dict[str, Path]:
-        """The files of the documents by role; hidden ones of a folder are passed over."""
+        """The document files by role; skips hidden ones of a folder."""
         folder = None if self.docs is None else Path(self.docs).expanduser()
         if folder is None or not folder.is_dir():
             return {"docs": existing_file("docs", self.docs)}
@@ -162,7 +162,7 @@ def _json_topic(read: Any) -> Query:
 
 
 def joined(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The rows of segments as rows of documents: those of one document that follow each other are one."""
+    """Rows of segments joined into rows of documents: consecutive segments of one document become one."""
 
     def document_of(row: tuple[str, Any]) -> str:
         try:
@@ -176,7 +176,7 @@ def joined(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
 
 
 def _join(docno: str, segments: Sequence[tuple[Callable[[Any], Any], Any]]) -> Document:
-    """One document of its segments, in the order of `start_char`, else as they stand."""
+    """One document from its segments, by `start_char`, else in the given order."""
     title, text, end = "", "", 0
     parts = [(parse(row), _place(row)) for parse, row in segments]
     for (_, own_title, *rest), (start, own_end) in sorted(parts, key=lambda part: part[1][0]):
@@ -189,14 +189,14 @@ def _join(docno: str, segments: Sequence[tuple[Callable[[Any], Any], Any]]) -> D
 
 
 def _place(row: Any) -> tuple[int, int]:
-    """The first and the past-the-last character of a segment in its document; 0, 0 where it does not say so."""
+    """The first and the past-the-end character of a segment in its document; 0, 0 if not given."""
     is_json = isinstance(row, Mapping) or (isinstance(row, bytes) and row.lstrip().startswith(b"{"))
     start, end = (parse_json(row).get(name) if is_json else None for name in ("start_char", "end_char"))
     return (start, end) if type(start) is int and type(end) is int else (0, 0)
 
 
 def _key(row: Any, names: tuple[str, ...]) -> str:
-    """The first of the names that the row has, else the first of them."""
+    """The first of the names that the row has, else the first name."""
     return next((name for name in names if isinstance(row, Mapping) and name in row), names[0])
 
 

@@ -1,1 +1,1 @@
-"""The quality gate: rules, the baseline, verdicts on a job at its end and on runs that have ended (docs/ci.md)."""
+"""The quality gate: rules, the baseline, verdicts on a finishing job and on ended runs (docs/ci.md)."""

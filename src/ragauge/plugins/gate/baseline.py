@@ -1,4 +1,4 @@
-"""The MLflow run that a gate compares a job with, and whether the two may be compared."""
+"""Finds the MLflow run that a gate compares a job with, and checks that the two are comparable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMED = 5  # jobs in a message
 
 @dataclass(frozen=True)
 class Sought:
-    """The job that a baseline is looked for: its run's name, MLflow experiment, id and sweep."""
+    """The job in need of a baseline: its run's name, MLflow experiment, id and sweep."""
 
     name: str
     experiment: str
@@ -28,7 +28,7 @@ class Sought:
 
 
 def find_baseline(gate: Gate, uri: str | None, sought: Sought) -> tuple[LoggedRun, Reader]:
-    """The baseline of a job, and the MLflow store that holds it.
+    """The baseline of a job, and its MLflow store.
 
     In a sweep it is the finished job of the same name. With a tag it is the newest finished run of the job's experiment
     that has the tag, in another sweep than the job's. ConfigError and DataError where there is none, or where it is the
@@ -76,7 +76,7 @@ def _one_of(jobs: Sequence[LoggedRun], several: bool, sought: Sought, what: str)
 
 
 def check_topics(dataset_digest: str | None, baseline: LoggedRun) -> None:
-    """DataError where the baseline measured other topics, documents or evidence."""
+    """DataError if the baseline measured other topics, documents or evidence."""
     of_baseline = baseline.tags.get("dataset_digest")
     if not dataset_digest or dataset_digest != of_baseline:
         raise DataError(
@@ -87,7 +87,7 @@ def check_topics(dataset_digest: str | None, baseline: LoggedRun) -> None:
 
 
 def check_measures(measures: Sequence[str], names: Sequence[str], baseline: LoggedRun) -> None:
-    """DataError where the baseline lacks one of `measures` that is an answer measure (one of `names`)."""
+    """DataError if the baseline lacks an answer measure (one of `names`) among `measures`."""
     there = {info.name for info in in_order([from_tags(baseline.tags)])}
     for measure in measures:
         if measure in names and measure not in there:
@@ -95,7 +95,7 @@ def check_measures(measures: Sequence[str], names: Sequence[str], baseline: Logg
 
 
 def measured_otherwise(run: LoggedRun, baseline: LoggedRun, measure: str) -> str | None:
-    """Why values of a measure do not compare: what the two runs measured with differs; None where they do."""
+    """Differences in how two runs measured that make a measure's values incomparable; None without any."""
     own, other = compare.measured_by([run, baseline])
     differs = [name for name in own if name in other and own[name] != other[name]]
     of_verdicts = measure in (*OF_VERDICTS, "judge_share_missing")

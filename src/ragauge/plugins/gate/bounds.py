@@ -1,4 +1,4 @@
-"""The rules of a gate as bounds of a job's metrics: slices looked up, names checked before any work."""
+"""The rules of a gate as bounds on a job's metrics: looks up slices and checks names before any work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_LISTED = 12  # names in a message
 
 @dataclass(frozen=True)
 class Bound:
-    """A rule for one metric of a job, as MLflow shows it.
+    """A rule for one metric of a job, under its name in MLflow.
 
     `measure` is the metric of the slice without the slice's name, `slice` its attribute and value; None for
     all topics.
@@ -45,7 +45,7 @@ class Bound:
 
 
 def bounds(rules: Sequence[Rule], slices: pd.DataFrame | None) -> list[Bound]:
-    """A bound for every rule, and for every slice of a rule that is about each slice of an attribute.
+    """A bound for every rule, and for every slice if a rule is about each slice of an attribute.
 
     `slices` has a column slice:<attribute> for each; None where the job has no slices. ConfigError for a
     slice that there is not.
@@ -83,7 +83,7 @@ def _of_rule(rule: Rule, names: Mapping[tuple[str, str], str]) -> Iterator[Bound
 def check_bounds(
     found: Sequence[Bound], known: Sequence[str], answers: Sequence[AnswerMeasureInfo], verdicts: bool = True
 ) -> None:
-    """ConfigError for a metric that is none of the `known` ones, and for a tolerance that cannot be tested.
+    """ConfigError for a metric outside `known`, and for a tolerance that cannot be tested.
 
     `answers` are the job's answer measures; `verdicts` is False without a judge.
     """
@@ -122,7 +122,7 @@ def check_settings(gate: Gate, where: str = "gate.") -> None:
 
 
 def check_looks(cfg: DictConfig, pipeline: Pipeline, gate: Gate, found: Sequence[Bound]) -> None:
-    """ConfigError for `judge.looks` of a job whose judging could not be stopped by its gate."""
+    """ConfigError for `judge.looks` of a job whose gate could not stop its judging."""
     looks = cfg.judge.get("looks")
     if looks is None:
         return
@@ -149,13 +149,13 @@ def check_looks(cfg: DictConfig, pipeline: Pipeline, gate: Gate, found: Sequence
 
 
 def _decides(bound: Bound) -> bool:
-    """Whether a rule is decided by what is judged."""
+    """Whether verdicts decide a rule."""
     limits = bound.rule.minimum is not None or bound.rule.maximum is not None
     return bound.measure in OF_VERDICTS and (bound.rule.tolerance is not None or (limits and bound.rule.by != "value"))
 
 
 def metrics_of_job(pipeline: Pipeline) -> list[str]:
-    """The names, some with a *, of the metrics that a job may log; of slices those that the dataset has."""
+    """The names, some with a *, of the metrics that a job may log; slices only of the dataset's."""
     measures = [info.name for info in pipeline.answer_measures]
     of_answers = [offered(measure, AnswerMeasureOffers) for measure in pipeline.components.answers.values()]
     parts = [offered(getattr(pipeline.components, group), PartOffers) for group in GROUPS]

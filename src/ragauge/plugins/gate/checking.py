@@ -1,4 +1,4 @@
-"""The quality gate of a job, before its work and at its end, and of runs that have ended: every rule is checked."""
+"""Checks every rule of the quality gate of a job, before its work and at its end, and of ended runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MAY_BE = {"hallucination_share", *(f"judge_share_{c}" for c in range(1, 5))}
 
 @dataclass(frozen=True)
 class Gated:
-    """A job that a gate looks at: its name and metrics, and its run where rules compare it with a baseline.
+    """A job under a gate: its name and metrics, and its run if rules compare it with a baseline.
 
     `slices` gives a frame with the columns slice:<attribute> of the job's topics, None where it has none. `looks`
     are those that the job takes at its own sample (`judge.looks`).
@@ -70,7 +70,7 @@ def gate_of(cfg: DictConfig) -> Gate:
 
 
 def check(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, sweep_id: str | None) -> None:
-    """ConfigError or DataError, before any work, for a gate that this job could not be held to.
+    """ConfigError or DataError, before any work, for a gate that cannot be checked on this job.
 
     It checks names of metrics and slices; that the baseline is there, has the same topics and the compared answer
     measures; and that a look follows the earlier ones.
@@ -101,7 +101,7 @@ def check(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, sweep
 
 
 def _looked_at(bound: Bound, base: LoggedRun | None) -> list[tuple[object, ...]]:
-    """The values that make the checks of a bound the same ones in another run, for `Looks.stand`."""
+    """The values that identify the checks of a bound across runs, for `Looks.stand`."""
     rule = bound.rule
     ends = (("min", rule.minimum), ("max", rule.maximum)) if rule.by == "interval" else ()
     keys: list[tuple[object, ...]] = [(kind, bound.metric, end) for kind, end in ends if end is not None]
@@ -113,7 +113,7 @@ def _of_baseline(bound: Bound, base: LoggedRun) -> tuple[object, ...]:
 
 
 def check_recorded(cfg: DictConfig) -> None:
-    """ConfigError for a gate that a job of recorded outcomes could not be held to."""
+    """ConfigError for a gate that cannot be checked on a job of recorded outcomes."""
     gate = gate_of(cfg)
     check_bounds(bounds(gate.rules, None), metrics_of_jobs(), ())
     if gate.compares:
@@ -123,7 +123,7 @@ def check_recorded(cfg: DictConfig) -> None:
 def enforce(
     cfg: DictConfig, record: Mapping[str, Any], slices: Callable[[], pd.DataFrame | None] = lambda: None
 ) -> None:
-    """Holds a finished job, by its record, to the gate of its config.
+    """Checks a finished job, by its record, against the gate of its config.
 
     GateError (exit code 3) where a rule that blocks is not met, DataError where one cannot be decided; what
     only is to be investigated is a warning.
@@ -146,7 +146,7 @@ def enforce(
 
 
 def evaluate(gate: Gate, jobs: Sequence[Gated], uri: str | None = None) -> GateResult:
-    """Every bound of every rule in every job; differences from baselines are decided together.
+    """Checks every bound of every rule in every job; decides all differences from baselines together.
 
     Names are taken to be checked (`check_bounds`). A baseline that cannot be had makes its checks invalid. Earlier
     looks are read from MLflow, and this one is written into the job's run; ConfigError for a look that cannot be taken.
@@ -223,7 +223,7 @@ def _by_value(job: Gated, bound: Bound, looks: Looks | None) -> list[Check]:
 
 
 def _at_look(check: Check, looks: Looks, measure: str, job: Gated) -> Check:
-    """A minimum or maximum that the metric's interval decides, at a look."""
+    """Decides a minimum or maximum by the metric's interval, at a look."""
     sampled = "judged_topics" if measure in OF_VERDICTS and "judged_topics" in job.metrics else "topics"
     tag, stand = looks.stand((check.kind, check.metric, check.bound), job.metrics.get(sampled, math.nan))
     low, high = (p_beyond(check.value, limit, check.bound) for limit in (check.lo, check.hi))
@@ -252,7 +252,7 @@ def _verdict(kind: str, limit: float, lo: float, hi: float) -> str:
 
 @dataclass(frozen=True)
 class _Against:
-    """A job and its baseline: the outcomes of both, or why they cannot be compared."""
+    """A job and its baseline: the outcomes of both, or why they are incomparable."""
 
     job: Gated
     baseline: LoggedRun | None = None
@@ -288,7 +288,7 @@ class _Against:
         return [f"baseline of {own}: {base} ({self.baseline.run_id})"]
 
     def check(self, bound: Bound, gate: Gate, looks: Looks | None) -> tuple[Check, Paired | None]:
-        """The check of a tolerance, its verdict left open, and the difference; None where it is invalid.
+        """The check of a tolerance, its verdict still open, and the difference; None if it is invalid.
 
         At a look the limits are at the look's level, and each p is corrected for the looks so far.
         """
@@ -332,7 +332,7 @@ class _Against:
         return replace(check, verdict="inconclusive"), pair
 
     def _topics(self, measure: str) -> int:
-        """How many topics both runs have; of a measure of verdicts those that were judged in both."""
+        """The number of topics of both runs; for a measure of verdicts, of those judged in both."""
         assert self.outcomes is not None
         rows = self.outcomes
         if measure in OF_VERDICTS and "judged" in rows:
@@ -351,7 +351,7 @@ def _read(
 
 
 def _of_slice(outcomes: pd.DataFrame, run_id: str, at: tuple[str, str] | None) -> pd.DataFrame:
-    """The rows, of both runs, of the topics that are in the slice in this run."""
+    """The rows, of both runs, of the topics in this run's slice."""
     if at is None:
         return outcomes
     by, label = at

@@ -1,4 +1,4 @@
-"""The command `ragauge gate`: holds runs that have ended to rules; exit code 3 where one is not met."""
+"""The command `ragauge gate`: checks ended runs against rules; exit code 3 if one is not met."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     given = _parser().parse_intermixed_args(_looks_joined(sys.argv[1:] if arguments is None else arguments))
     files = {name: getattr(given, name) for name in ("junit", "markdown", "json")}
     to_stdout = [name for name, file in files.items() if file == _STDOUT]
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _gate(given: argparse.Namespace) -> Gate | None:
-    """The gate of the arguments; None where they hold no rule, so that the runs' own configs say it."""
+    """The gate of the arguments; None without rules, so that the runs' own configs apply."""
     parts = []
     if given.rules is not None:
         parts.append(read_gate_file(given.rules))
@@ -116,7 +116,7 @@ def _gate(given: argparse.Namespace) -> Gate | None:
 
 
 def _looks_joined(arguments: Sequence[str]) -> list[str]:
-    """The arguments, those of `--look 2 of 5` as one."""
+    """The arguments, with `--look 2 of 5` joined into one."""
     words = list(arguments)
     at = words.index("--look") + 1 if "--look" in words else len(words)
     return [*words[:at], " ".join(words[at : at + 3]), *words[at + 3 :]] if words[at + 1 : at + 2] == ["of"] else words

@@ -1,4 +1,4 @@
-"""The gate of runs that have ended: which jobs a source names, their metrics, and the rules for them."""
+"""The gate of ended runs: the jobs that a source names, their metrics, and their rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ragauge.track import LoggedRun, Reader
 
 @dataclass(frozen=True)
 class Asked:
-    """Which runs are held to a gate: an MLflow run id or a folder, of a sweep one system or budget.
+    """The runs to check: an MLflow run id or a folder; of a sweep one system or budget.
 
     pooled: the metrics of the sweep's own run, in place of its jobs'. gate: None takes that of each job's
     config.
@@ -41,7 +41,7 @@ class Asked:
 
 
 def gate_runs(asked: Asked, uri: str | None = None) -> GateResult:
-    """Every check of the runs that are asked about; a job that did not finish is one that is not decided.
+    """Every check of the requested runs; a job that did not finish counts as undecided.
 
     Raises ConfigError and DataError for runs that are not there, names of metrics and slices that no run can
     have, and where there are no rules.
@@ -82,7 +82,7 @@ def _check_gate(gate: Gate) -> None:
 
 
 def _check_looks(gate: Gate, runs: Sequence[LoggedRun]) -> None:
-    """ConfigError where two jobs have one name, so that the looks of the one would count as the other's."""
+    """ConfigError if two jobs share a name, so that their looks would be mixed up."""
     names = [run.name for run in runs]
     twice = next((name for name in names if names.count(name) > 1), None)
     if gate.look is not None and twice is not None:
@@ -91,7 +91,7 @@ def _check_looks(gate: Gate, runs: Sequence[LoggedRun]) -> None:
 
 
 def _gate_of_run(run: LoggedRun, reader: Reader) -> Gate:
-    """The gate of the config that the run logged."""
+    """The gate in the run's logged config."""
     config = logged_yaml(reader.text(run.run_id, "config/config.yaml"), f"run {run.run_id[:8]}: its config")
     gate = read_gate((config or {}).get("gate") or {}, f"run {run.run_id[:8]}: gate.")
     if not gate.rules:
@@ -103,7 +103,7 @@ def _gate_of_run(run: LoggedRun, reader: Reader) -> Gate:
 
 
 def _chosen(runs: Sequence[LoggedRun], asked: Asked) -> list[LoggedRun]:
-    """The jobs of a sweep that are asked about; ConfigError where there are none."""
+    """The requested jobs of a sweep; ConfigError if there are none."""
     table = compare.run_table(runs, compare.differing(runs))
     kept = pd.Series(True, index=table.index)
     for column, wanted in (("system", asked.system), ("n_tokens", asked.n_tokens)):

@@ -1,4 +1,4 @@
-"""The result of a gate: for a terminal, as Markdown for a pull request, JUnit XML, GitHub annotations."""
+"""A gate's result for a terminal, as Markdown for a pull request, as JUnit XML, and as GitHub annotations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_ANNOTATIONS = 10  # of one level that GitHub shows of a step
 
 
 def text(result: GateResult) -> str:
-    """The gate for a terminal: a line per check, those that fail first, and what is compared with what."""
+    """The gate for a terminal: a line per check, failed ones first, and the compared runs."""
     rows = [("verdict", "job", "found")]
     rows += [(_verdict(result, c), clean(c.job), clean(c.said)) for c in _ordered(result)]
     lines = [table(rows, right=()), "", *map(clean, result.notes), f"Gate {_counted(result)}"]
@@ -87,7 +87,7 @@ def junit(result: GateResult) -> str:
 
 
 def github(result: GateResult) -> str:
-    """GitHub's workflow commands: an error for a failed or undecided check, a warning for one that is only reported.
+    """GitHub's workflow commands: an error for a failed or undecided check, a warning for a report-only one.
 
     At most ten of each, as many as GitHub shows of a step; then one says how many there are.
     """
@@ -104,7 +104,7 @@ def github(result: GateResult) -> str:
 
 
 def _ordered(result: GateResult) -> list[Check]:
-    """Failed checks first, then undecided ones, then those only reported; else the order of jobs and rules."""
+    """Failed checks first, then undecided, then report-only ones; otherwise in the order of jobs and rules."""
     places = ({id(c) for c in result.failed}, {id(c) for c in result.invalid}, {id(c) for c in result.told})
     return sorted(result.checks, key=lambda c: next((i for i, ids in enumerate(places) if id(c) in ids), 3))
 
@@ -147,12 +147,12 @@ def _markdown(text: str) -> str:
 
 
 def _xml(text: str) -> str:
-    """One line without characters that XML has not."""
+    """One line without characters that XML forbids."""
     return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", clean(text))
 
 
 def _data(text: str) -> str:
-    """A message as GitHub's commands take it, on one line."""
+    """A message on one line, escaped for GitHub's commands."""
     return clean(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

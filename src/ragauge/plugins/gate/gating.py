@@ -1,4 +1,4 @@
-"""Whether a system is worse than a baseline by more than a tolerance, topic by topic.
+"""Tests, topic by topic, whether a system is worse than a baseline by more than a tolerance.
 
 Two one-sided tests of the mean difference d over the topics that both have, oriented so that more is better:
 *regressed* rejects d >= -tolerance, *pass* rejects d <= -tolerance (non-inferiority). Where neither does the
@@ -43,7 +43,7 @@ _EXACT = int(math.log2(_SIGN_FLIPS))  # differences that are flipped in every wa
 
 @dataclass(frozen=True)
 class Paired:
-    """A difference from a baseline, and the tests of it.
+    """A difference from a baseline, and its tests.
 
     difference, lo, hi: the system less the baseline, and the limits of the one-sided tests. p_pass: that it
     is worse by the tolerance or more; p_regressed: that it is worse by no more than that. n: topics of both.
@@ -64,14 +64,14 @@ class Paired:
 
 
 def comparable_metrics(answers: Sequence[AnswerMeasureInfo] = ()) -> list[str]:
-    """The metrics that have a value per topic, and so can be compared with a baseline."""
+    """The metrics with a value per topic, which can be compared with a baseline."""
     return ["ir_score", *_CLASSES, MISSING_SHARE, REJECTION, *(info.name for info in answers)]
 
 
 def check_tolerance(
     metric: str, tolerance: object, answers: Sequence[AnswerMeasureInfo] = (), key: str = "tolerance"
 ) -> None:
-    """ConfigError for a metric without values per topic, a tolerance below 0 or, of shares, from 1 on."""
+    """ConfigError for a metric without values per topic, and for a tolerance below 0 or, of shares, at 1 or above."""
     known = comparable_metrics(answers)
     if metric not in known:
         raise ConfigError(
@@ -99,7 +99,7 @@ def paired_difference(
     alpha: float = ALPHA,
     seed: int = 0,
 ) -> Paired:
-    """How one metric of the group `new` differs from that of `base`, over the topics of both.
+    """The difference of one metric between the groups `new` and `base`, over the topics of both.
 
     `frame` is one of outcomes with a row per topic and group; `metric` is one of `comparable_metrics`.
     Yes-or-no values are tested by Tango's score test, other ones by t tests and bounds of means. A regression must also
@@ -146,7 +146,7 @@ def paired_test(
     seed: int = 0,
     clusters: np.ndarray | None = None,
 ) -> Paired:
-    """The tests of `own` less `other`, float [topics] each without NaN, two topics or more.
+    """Tests `own` less `other`, float [topics] each without NaN, at least two topics.
 
     `higher` says that more is better, `reach` how far apart two values of a topic can be. Where all values
     are 0 or 1 they are tested as shares, unless `clusters` [topics], numbered, are what varies. DataError for fewer
@@ -177,7 +177,7 @@ def decide(found: Sequence[Paired], alpha: float = ALPHA) -> list[Verdict]:
 
 
 def topics_to_decide(found: Paired, n_tests: int = 1, alpha: float = ALPHA, power: float = POWER) -> float:
-    """Topics on which a second look would decide, with this power, if differences stay as they are; inf for none.
+    """The topics that a second look needs to decide, with this power, if differences persist; inf for none.
 
     Those of `topics_for_mean` for the distance from the tolerance, one-sided, at a fifth of alpha: looked at
     again at alpha, an inconclusive difference has a second chance to be wrong. The two looks together err
@@ -193,7 +193,7 @@ def topics_to_decide(found: Paired, n_tests: int = 1, alpha: float = ALPHA, powe
 
 
 def _table(rows: pd.DataFrame, metric: str, group: str, answers: Sequence[AnswerMeasureInfo]) -> pd.DataFrame:
-    """[qid x group] of the metric's values, NaN where there are none."""
+    """[qid x group] of the metric's values; NaN for missing ones."""
     if metric in (REJECTION, MISSING_SHARE):
         if metric == REJECTION:
             marked = rows["unanswerable"].eq(True) if "unanswerable" in rows else pd.Series(False, rows.index)
@@ -213,7 +213,7 @@ def _table(rows: pd.DataFrame, metric: str, group: str, answers: Sequence[Answer
 
 
 def _without_verdict(rows: pd.DataFrame, group: str) -> float:
-    """The largest share, in either group, of answers to judge that have no verdict."""
+    """The largest share, over both groups, of answers to judge without a verdict."""
     judged = asked(with_classes(rows))
     shares = judged["label"].isna().groupby(judged[group]).mean()
     return float(shares.max()) if len(shares) else 1.0
@@ -235,14 +235,14 @@ def _sampled(
 
 
 def _turned(found: Paired) -> Paired:
-    """A difference whose lower values are better, as it is."""
+    """The difference with its sign reversed, for a metric whose lower values are better."""
     return replace(found, difference=0.0 - found.difference, lo=0.0 - found.hi, hi=0.0 - found.lo)
 
 
 def _of_clusters(
     d: np.ndarray, clusters: np.ndarray, tolerance: float, alpha: float, reach: float, seed: int
 ) -> Paired:
-    """The tests of scores, of values of clusters whose mean and variance are those of the topics' differences.
+    """Tests scores by values of clusters, whose mean and variance equal those of the topics' differences.
 
     A cluster's value reaches further than a topic's by as much as the largest cluster is above the mean size. n counts
     topics, and the spread is what one would have if it were independent.
@@ -257,7 +257,7 @@ def _of_clusters(
 
 
 def _of_scores(d: np.ndarray, flipped: np.ndarray, tolerance: float, alpha: float, reach: float, seed: int) -> Paired:
-    """Mean differences: both ways by t tests that long tails keep, a regression by the sign-flip test, too.
+    """Tests mean differences: both directions by t tests robust to long tails, a regression also by the sign-flip test.
 
     Few topics that differ, or none, do not say that no other could: where fewer than ten do, the bound is one
     for any distribution from -reach on. `flipped` are the values of the sign-flip test: `d`, but for clusters.
@@ -284,7 +284,7 @@ def _of_scores(d: np.ndarray, flipped: np.ndarray, tolerance: float, alpha: floa
 
 
 def _by_t(distance: float, error: float, df: float) -> tuple[float, float]:
-    """One-sided p of a mean being at most, and at least, so far below what was found."""
+    """One-sided p of the mean being at most, and at least, so far below the observed one."""
     from scipy.special import stdtr
 
     if error <= 0:  # all differences are equal
@@ -309,7 +309,7 @@ def less_than_exchangeable(d: np.ndarray, seed: int = 0) -> float:
 
 
 def _of_shares(d: np.ndarray, tolerance: float, alpha: float) -> Paired:
-    """Differences of yes-or-no values by Tango's score test; a regression is one by McNemar's test, too."""
+    """Tests differences of yes-or-no values by Tango's score test; a regression also by McNemar's test."""
     from scipy.optimize import brentq
     from scipy.special import bdtr, ndtr, ndtri
 
@@ -319,7 +319,7 @@ def _of_shares(d: np.ndarray, tolerance: float, alpha: float) -> Paired:
     exact = float(bdtr(won, won + lost, 0.5)) if lost > won else 1.0
 
     def limit(end: float) -> float:
-        """Where the statistic has its critical value, between the mean and -1 or 1."""
+        """The value between the mean and -1 or 1 at which the statistic is critical."""
 
         def beyond(shift: float) -> float:
             return -end * tango(won, lost, n, shift)[0] - z_alpha
@@ -333,7 +333,7 @@ def _of_shares(d: np.ndarray, tolerance: float, alpha: float) -> Paired:
 
 
 def tango(won: int, lost: int, n: int, shift: float) -> tuple[float, float]:
-    """Score statistic of a difference of two paired shares being `shift` (in (-1, 1)), and its spread.
+    """Score statistic for a difference `shift` (in (-1, 1)) of two paired shares, and its spread.
 
     `won` and `lost` are the topics on which only the one or only the other counts, of n. The variance is that
     of the likeliest shares with this difference (Tango 1998, equations 6 to 8); the spread is a topic's.
@@ -353,7 +353,7 @@ def _by_sample(
     values: np.ndarray, predicted: np.ndarray, judged: np.ndarray, stratum: np.ndarray, clusters: np.ndarray | None,
     tolerance: float, alpha: float, higher: bool,
 ) -> Paired:  # fmt: skip
-    """The prediction-powered difference over all topics, some of them judged, by t."""
+    """The prediction-powered difference over all topics, of which a sample is judged, by t."""
     from scipy.special import stdtrit
 
     sign = 1 if higher else -1

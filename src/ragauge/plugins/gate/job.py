@@ -1,4 +1,4 @@
-"""What holds a job to its gate: the module of the entry point (`ragauge.experiment.gates`)."""
+"""Checks a job against its gate: the module of the entry point (`ragauge.experiment.gates`)."""
 
 from ragauge.plugins.gate.checking import check, check_recorded, enforce
 from ragauge.plugins.gate.judging import judge_in_looks

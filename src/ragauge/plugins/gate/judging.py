@@ -1,4 +1,4 @@
-"""A sample that is judged look by look (`judge.looks`), until the rules of the job's gate are decided.
+"""Judges a sample look by look (`judge.looks`), until the rules of the job's gate are decided.
 
 Each look judges the next topics of the order in which samples nest, so that it has paid for what all looks so far need.
 The looks spend the gate's error as those of `--look` do (`ragauge.plugins.gate.looks`).
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class _Growing(Reader):
-    """MLflow, and the questions of a run whose verdicts it does not have yet."""
+    """Reads MLflow, and the questions of a run whose verdicts MLflow does not have yet."""
 
     def __init__(self, uri: str, run_id: str, questions: pd.DataFrame) -> None:
         super().__init__(uri)
@@ -38,7 +38,7 @@ class _Growing(Reader):
 
 
 def judge_in_looks(job: MeasuredJob, logged: Run) -> None:
-    """Judges the job's sample in batches, and stops after the one that decides every rule about verdicts.
+    """Judges the job's sample in batches; stops once every rule about verdicts is decided.
 
     The looks are then in a tag of its run, where the gate finds them.
     """
@@ -73,7 +73,7 @@ def judge_in_looks(job: MeasuredJob, logged: Run) -> None:
 
 
 def _shares(rows: pd.DataFrame) -> dict[str, float]:
-    """The class shares of the sample so far as the job's metrics will have them; {} where none has a verdict."""
+    """The class shares of the sample so far, as in the job's metrics; {} if nothing has a verdict."""
     try:
         found = ppi_shares(rows)
     except DataError:

@@ -1,4 +1,4 @@
-"""Looks at a gate as topics come: the level that each look has, so that all of them together err in alpha.
+"""Group-sequential looks at a gate: levels per look that keep the overall error at alpha.
 
 A group-sequential plan: the largest number of topics is fixed beforehand. A look at a share t of it may have spent
 alpha(t) = 2 (1 - Phi(z_(alpha/2) / sqrt(t))) of the error (Lan & DeMets 1983, their function of O'Brien's and Fleming's
@@ -21,7 +21,7 @@ _LEAST = 1e-13  # less than this is not spent: an integral does not tell it from
 
 
 def spent(alpha: float, share: float) -> float:
-    """The one-sided error that may be spent by a look at this share (above 0) of the largest number of topics."""
+    """The one-sided error to spend by a look at this share (above 0) of the largest number of topics."""
     from scipy.special import ndtr, ndtri
 
     return float(2 * ndtr(ndtri(alpha / 2) / math.sqrt(min(share, 1.0))))
@@ -38,7 +38,7 @@ def level_of(alpha: float, shares: Sequence[float]) -> float:
 
 
 def repeated_p(p: float, shares: Sequence[float]) -> float:
-    """The smallest alpha at which the last of the looks rejects with this p; 1 where that is above a half.
+    """The smallest alpha at which the last of the looks rejects with this p; 1 if that exceeds a half.
 
     It is below alpha where, and only where, p is below the look's level (Jennison & Turnbull 2000, section 9.5).
     """
@@ -55,7 +55,7 @@ def repeated_p(p: float, shares: Sequence[float]) -> float:
 
 
 def p_beyond(value: float, limit: float, bound: float) -> float:
-    """One-sided p of a metric being beyond `bound`, by that limit of its 95 % interval which lies to the bound's side.
+    """One-sided p of a metric being beyond `bound`, by the limit of its 95 % interval on the bound's side.
 
     The distance from value to limit is taken for 1.96 standard errors; 1 where the bound lies to the other side.
     """
@@ -68,7 +68,7 @@ def p_beyond(value: float, limit: float, bound: float) -> float:
 
 
 def widened(value: float, limit: float, level: float) -> float:
-    """The limit of a 95 % interval, moved from `value` to where it has another one-sided level."""
+    """The limit of a 95 % interval, moved from `value` to another one-sided level."""
     from scipy.special import ndtri
 
     return value + (limit - value) * float(ndtri(max(level, LEAST_LEVEL)) / ndtri(SIDE))
@@ -103,7 +103,7 @@ def _levels(alpha: float, shares: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def _excess(z: float, sums: np.ndarray, masses: np.ndarray, step: float, whole: float, may: float) -> float:
-    """By how much more often than `may` a look rejects above z, after the sums so far and one more step."""
+    """The excess over `may` of a look's probability to reject above z, after the sums so far and one more step."""
     from scipy.special import ndtr
 
     return float(ndtr((sums - z * whole) / step) @ masses) - may
@@ -111,6 +111,6 @@ def _excess(z: float, sums: np.ndarray, masses: np.ndarray, step: float, whole: 
 
 @cache
 def _points(parts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where an integral from 0 to 1 is taken, and the weights: Gauss's rule of ten points in each of equal parts."""
+    """Nodes and weights for an integral from 0 to 1: Gauss's rule of ten points in each of equal parts."""
     nodes, weights = np.polynomial.legendre.leggauss(10)
     return ((np.arange(parts)[:, None] + (nodes + 1) / 2) / parts).ravel(), np.tile(weights / 2 / parts, parts)

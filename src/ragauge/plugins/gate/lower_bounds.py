@@ -1,4 +1,4 @@
-"""That a mean of differences is above a value: tests that hold where few topics differ, or few differ much.
+"""Tests that a mean difference is above a value, valid if few topics differ, or few differ much.
 
 A t test takes the mean for normal and the spread for known. Where a few topics lose much, a sample that holds
 too few of them has a mean that is too high and a spread that is too small at once. Sources, assumptions:
@@ -18,7 +18,7 @@ _TOO_SMALL = 30  # over the number of topics: by how much their skewness is too 
 
 @dataclass(frozen=True)
 class LowerBound:
-    """p: that of the mean being as low as the given value; limit: the lower limit at alpha; spread: that of a topic."""
+    """p: of a mean as low as the given value; limit: the lower limit at alpha; spread: of a topic."""
 
     p: float
     limit: float
@@ -26,7 +26,7 @@ class LowerBound:
 
 
 def skewed_mean(d: np.ndarray, value: float, alpha: float) -> LowerBound:
-    """Whether the mean of `d` [topics] is above `value`, by a t test corrected for a long lower tail.
+    """Tests that the mean of `d` [topics] is above `value`, by a t test corrected for a long lower tail.
 
     Where the lowest difference is further from the mean than the highest, one topic is added: as far below the mean as
     the one is further than the other. The statistic is Hall's (1992, equation 6) with the observed skewness times 1 +
@@ -51,12 +51,12 @@ def skewed_mean(d: np.ndarray, value: float, alpha: float) -> LowerBound:
 
 
 def _less_cbrt(u: float) -> float:
-    """The cubic root of 1 + u, less 1, which keeps its digits where u is near 0."""
+    """The cubic root of 1 + u, less 1, accurate for u near 0."""
     return math.expm1(math.log1p(u) / 3) if abs(u) < 0.5 else float(np.cbrt(1 + u)) - 1
 
 
 def bounded_mean_of_few(d: np.ndarray, value: float, reach: float, alpha: float) -> LowerBound:
-    """Whether the mean of `d` [topics], none below -reach, is above `value`, whatever their distribution.
+    """Tests that the mean of `d` [topics], none below -reach, is above `value`, whatever their distribution.
 
     Gaffke's bound (2005): the mean under random weights (Dirichlet) of the differences and of one more topic
     that loses `reach`. Where differences are 0 and -reach it is Clopper's and Pearson's.
@@ -77,7 +77,7 @@ def bounded_mean_of_few(d: np.ndarray, value: float, reach: float, alpha: float)
 
 
 def weighted_below(values: np.ndarray, counts: np.ndarray) -> float:
-    """P(sum of `values`, each `counts` times, under weights from a flat Dirichlet distribution is 0 or less).
+    """P(sum of `values`, each `counts` times, with weights from a flat Dirichlet distribution is 0 or less).
 
     That is the sign of a sum of exponential variables, by Imhof's integral (1961), to seven digits.
     """

@@ -1,4 +1,4 @@
-"""The rules of a quality gate, read from a config's `gate` or a file of the same form.
+"""The rules of a quality gate, read from a config's `gate` or a file in the same form.
 
 A rule bounds one metric, by a number (min, max) or by a baseline (tolerance), of all topics or of a slice.
 """
@@ -62,7 +62,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Look:
-    """The look that is taken, `number` of at most `of`, as topics come."""
+    """A look taken at growing topics, `number` of at most `of`."""
 
     number: int
     of: int
@@ -73,7 +73,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Gate:
-    """Rules, and how those with a tolerance are decided.
+    """The rules, and how to decide those with a tolerance.
 
     baseline: MLflow run id (or its beginning) of a job or a sweep, or the folder of one; baseline_tag: the
     newest run that has the tag, `name` or `name=value`. strict: inconclusive fails, too. alpha: how often
@@ -95,15 +95,15 @@ class Gate:
 
     @property
     def compares(self) -> bool:
-        """Whether a rule asks for a baseline."""
+        """Whether a rule needs a baseline."""
         return any(rule.tolerance is not None for rule in self.rules)
 
     def against(self, baseline: str | None, tag: str | None) -> Gate:
-        """The gate with another baseline, where one is given."""
+        """The gate with another baseline, if one is given."""
         return self if baseline is tag is None else replace(self, baseline=baseline, baseline_tag=tag)
 
     def at_look(self, given: Mapping[str, Any], where: str) -> Gate:
-        """The gate with `look`, `max_topics` and `series` where they are given; ConfigError for a bad value."""
+        """The gate with the given `look`, `max_topics` and `series`; ConfigError for a bad value."""
         found = {key: value for key in ("look", "max_topics", "series") if (value := given.get(key)) is not None}
         names = {key: where + (key.replace("_", "-") if where == "--" else key) for key in found}
         if "look" in found:
@@ -116,7 +116,7 @@ class Gate:
 
 
 def read_gate(given: Any, where: str = "gate.") -> Gate:
-    """The gate that a mapping describes; ConfigError for a bad one.
+    """The gate of a mapping; ConfigError for a bad one.
 
     The mapping is {metric: minimum} or {metric: {min, max, tolerance, action, slice, by}}, a list `rules` of mappings
     that name their `metric`, and the settings of `Gate`. `preset` is a name of PRESETS; another rule for the same
@@ -154,11 +154,11 @@ def read_gate(given: Any, where: str = "gate.") -> Gate:
 
 
 def read_gate_file(path: Path) -> Gate:
-    """The gate in a YAML file; ConfigError, naming file and key, for one that cannot be read."""
+    """The gate in a YAML file; ConfigError, naming file and key, if it cannot be read."""
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Refuses a key that is there twice, where YAML would take the last."""
+        """Refuses a duplicate key, where YAML would take the last."""
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
@@ -265,7 +265,7 @@ def _of_preset(name: Any, own: set[str], where: str) -> Iterator[Rule]:
 
 
 def _look(key: str, given: Any) -> Look:
-    """The look of `2/5` or `2 of 5`."""
+    """The look `2/5` or `2 of 5`, parsed."""
     found = re.fullmatch(r"\s*(\d{1,4})\s*(?:/|of)\s*(\d{1,4})\s*", given) if isinstance(given, str) else None
     number, of = map(int, found.groups()) if found else (0, 0)
     require(key, given, 1 <= number <= of <= MOST_LOOKS, f"looks such as 2/5, from 1/1 to {MOST_LOOKS}/{MOST_LOOKS}")

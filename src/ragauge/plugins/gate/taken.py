@@ -1,4 +1,4 @@
-"""The looks that a gate has taken: the MLflow runs of its jobs know them by a tag, and the next one counts them."""
+"""The looks that a gate has taken, stored as tags of its jobs' MLflow runs and counted by the next look."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OWN_TAG = "judge_looks"
 
 @dataclass(frozen=True)
 class Taken:
-    """A look that was taken: `number`, on so many topics of at most `most`, and its p corrected for looks.
+    """A past look: `number`, on so many topics of at most `most`, and its p corrected for looks.
 
     p_pass is of the check's failing, p_fail of its passing: below alpha either is decided.
     """
@@ -35,7 +35,7 @@ class Taken:
 
     @classmethod
     def read(cls, run: LoggedRun, tag: str) -> Taken:
-        """The look in a run's tag; DataError for a tag that ragauge did not write."""
+        """The look in a run's tag; DataError for a tag not written by ragauge."""
         try:
             return cls(**json.loads(run.tags[tag]), run_id=run.run_id)
         except (ValueError, TypeError) as error:
@@ -47,7 +47,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Stand:
-    """A look of one check beside the earlier ones, which had fewer topics each, in order."""
+    """A look of one check, and its earlier looks at fewer topics each, in order."""
 
     look: Look
     topics: int
@@ -56,7 +56,7 @@ class Stand:
 
     @property
     def shares(self) -> list[float]:
-        """The shares of the largest number of topics that this look and those before had.
+        """The shares of the largest number of topics at this look and the earlier ones.
 
         A look that is not known of is taken to have been at equal steps between those that are.
         """
@@ -66,7 +66,7 @@ class Stand:
 
     @property
     def notes(self) -> list[str]:
-        """Notes on earlier looks, and on what is taken for granted."""
+        """Notes on earlier looks and on assumptions."""
         numbers = {one.number for one in self.earlier}
         lacking = [(n, share) for n, share in enumerate(self.shares[:-1], 1) if n not in numbers]
         return [
@@ -78,11 +78,11 @@ class Stand:
         ]
 
     def level(self, alpha: float) -> float:
-        """The one-sided level of this look where all together err in alpha."""
+        """The one-sided level of this look that keeps all looks together at alpha."""
         return level_of(alpha, self.shares)
 
     def corrected(self, p_pass: float, p_fail: float) -> tuple[float, float]:
-        """The p corrected for this look and those before; what was decided once stays decided."""
+        """The p corrected for this look and the earlier ones; a past decision stands."""
         ways = ((p_pass, [one.p_pass for one in self.earlier]), (p_fail, [one.p_fail for one in self.earlier]))
         own, other = (min([repeated_p(p, self.shares), *before]) for p, before in ways)
         return own, other
@@ -90,7 +90,7 @@ class Stand:
 
 @dataclass
 class Looks:
-    """The looks of a gate at one job, by the name and the experiment of its run, read from its MLflow.
+    """The looks of a gate at one job, read from MLflow by its run's name and experiment.
 
     reader: None where there is no MLflow yet. run_id: that of the job's run, which `write` tags; "" before it is run.
     """
@@ -104,7 +104,7 @@ class Looks:
     _new: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def stand(self, check: Sequence[object], topics: float) -> tuple[str, Stand]:
-        """This look of a check on so many topics, and the tag that it has in MLflow.
+        """This look of a check at so many topics, and its MLflow tag.
 
         `check` are the values that make it the same check in another run. ConfigError for a look that goes
         backward, has more topics than the largest number, or another largest number or alpha than before.
@@ -147,7 +147,7 @@ class Looks:
         }  # fmt: skip
 
     def write(self) -> None:
-        """Tags the job's run with the looks that were taken."""
+        """Tags the job's run with its looks."""
         assert self.reader is not None
         tracker = Tracker(self.reader.uri, self.experiment)
         for tag, values in self._new.items():
@@ -155,7 +155,7 @@ class Looks:
 
 
 class OwnLooks(Looks):
-    """The looks of one job at its own growing sample (`judge.looks`), the last of which is being taken.
+    """The looks of one job at its own growing sample (`judge.looks`), including the current one.
 
     topics: those that were judged at each look so far, of at most `most` in `of` looks. least: the smallest p of each
     check at the looks before the last. The job's run holds all of it in one tag.
@@ -169,7 +169,7 @@ class OwnLooks(Looks):
 
     @classmethod
     def of_run(cls, gate: Gate, run: LoggedRun) -> OwnLooks | None:
-        """Those that the job of a run took; None where it judged its topics at once. DataError for another's tag."""
+        """The looks of a run's job; None if it judged its topics at once. DataError for a tag of another program."""
         if (found := run.tags.get(OWN_TAG)) is None:
             return None
         try:
@@ -178,7 +178,7 @@ class OwnLooks(Looks):
             raise DataError(f"run {run.run_id[:8]}: its tag {OWN_TAG} holds no looks: {error}") from error
 
     def stand(self, check: Sequence[object], topics: float) -> tuple[str, Stand]:
-        """This look of a check. `topics`, which both runs judged, do not count: the job's own sample does."""
+        """This look of a check. It counts the job's own sample, not `topics`, which both runs judged."""
         key = hashlib.blake2b(json.dumps(check).encode(), digest_size=8).hexdigest()
         p = self.least.get(key, (1.0, 1.0))
         *before, now = self.topics
@@ -190,6 +190,6 @@ class OwnLooks(Looks):
         return {key: (one["p_pass"], one["p_fail"]) for key, one in self._new.items()}
 
     def tag(self) -> dict[str, str]:
-        """The tag by which the job's run knows its looks."""
+        """The tag of the job's run that holds its looks."""
         held = {"of": self.of, "most": self.most, "topics": list(self.topics), "least": dict(self.least)}
         return {OWN_TAG: json.dumps(held)}

@@ -19,7 +19,7 @@ _NAN = math.nan
 
 @dataclass(frozen=True)
 class Check:
-    """One bound of one rule, looked at in one job.
+    """One bound of one rule, checked in one job.
 
     `bound` is the minimum, the maximum or the tolerance. `value`, `lo` and `hi` are the metric and its 95 % interval.
     In a comparison `difference`, `difference_lo` and `difference_hi` are the job less the baseline over the `n` topics
@@ -129,29 +129,29 @@ class GateResult:
 
     @property
     def invalid(self) -> list[Check]:
-        """The checks that block and could not be made."""
+        """The blocking checks that could not be made."""
         return [c for c in self.checks if c.action == "block" and c.verdict == "invalid"]
 
     @property
     def told(self) -> list[Check]:
-        """The checks that did not pass and change no exit code."""
+        """The checks that did not pass and do not change the exit code."""
         other = {id(check) for check in (*self.failed, *self.invalid)}
         return [c for c in self.checks if c.verdict != "pass" and id(c) not in other]
 
     @property
     def exit_code(self) -> int:
-        """3 where a check failed, else 2 where one could not be made, else 0."""
+        """3 if a check failed, else 2 if one could not be made, else 0."""
         return GateError.exit_code if self.failed else DataError.exit_code if self.invalid else 0
 
     def raise_for(self) -> None:
-        """GateError where a check failed, else DataError where one that blocks could not be made."""
+        """GateError if a check failed, else DataError if a blocking one could not be made."""
         if self.failed:
             raise GateError("quality gate not met: " + "; ".join(check.said for check in self.failed))
         if self.invalid:
             raise DataError("quality gate not decided: " + "; ".join(check.said for check in self.invalid))
 
     def as_json(self) -> dict[str, Any]:
-        """The result in JSON values; null where a number is not known."""
+        """The result as JSON values; null for an unknown number."""
         return {
             "exit_code": self.exit_code,
             "strict": self.strict,

@@ -8,7 +8,7 @@ PROMPTS = f"{__package__}.prompts"
 
 
 def read_prompt(measure: Any, field: str, shipped: str, placeholders: tuple[str, ...]) -> None:
-    """Replaces a field of a measure, a prompt or None, by the prompt's text, which is part of its identity."""
+    """Replaces a measure's prompt field by the prompt's text, which enters the measure's identity; None for none."""
     from ragauge.llms.prompts import load_prompt
 
     key = f"answers.{measure.component}.{field}"

@@ -1,4 +1,4 @@
-"""`answer_correctness`: the claims of the answer against those of the reference answer, and similarity."""
+"""`answer_correctness`: agreement of the answer's claims with those of the reference answer, and similarity."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _INFOS = (
 
 
 def claims_f1(match: Match) -> float:
-    """TP / (TP + (FP + FN) / 2), in [0, 1]; 0 where nothing agrees.
+    """TP / (TP + (FP + FN) / 2), in [0, 1]; 0 if nothing agrees.
 
     TP: claims of the answer that the reference supports; FP: those that it does not; FN: statements of the
     reference that the answer does not say. Source: RAGAS's documentation of answer correctness.
@@ -84,7 +84,7 @@ class AnswerCorrectness:
 
     @property
     def uses(self) -> frozenset[str]:
-        """The chat model, and the embedder where similarity counts."""
+        """The chat model, and the embedder if similarity counts."""
         return frozenset({"chat", "embedder"} if self.weights[1] else {"chat"})
 
     def measure(
@@ -95,7 +95,7 @@ class AnswerCorrectness:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; its detail lists claims and statements, and which of them agree."""
+        """Frame `answer_values`; the detail lists claims, statements and their agreement."""
         known = references(topics)
         question = questions_of(topics)
         rows = list(zip(answers["qid"], answers["answer"], strict=True))
@@ -153,7 +153,7 @@ class AnswerCorrectness:
 
 
 def similarities(pairs: Sequence[tuple[str, Sequence[str]]], embedder: Embedder) -> list[float]:
-    """The highest cosine of every text to one of its references, in [-1, 1]; 0 where either is blank."""
+    """The highest cosine of every text to one of its references, in [-1, 1]; 0 if either is blank."""
     lines = [(one_line(text), [line for one in of if (line := one_line(one))]) for text, of in pairs]
     every = dict.fromkeys(text for text, of in lines for text in (text, *of) if text)
     if not every:

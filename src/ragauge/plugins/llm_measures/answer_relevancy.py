@@ -1,4 +1,4 @@
-"""`answer_relevancy`: how like the question the questions are that the answer would answer."""
+"""`answer_relevancy`: similarity of the question to questions that the answer would answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Asked:
 
 
 def relevancy(cosines: Sequence[float], noncommittal: bool) -> float:
-    """The mean cosine of the generated questions to the question, in [-1, 1]; 0 of a noncommittal answer.
+    """The mean cosine of the generated questions to the question, in [-1, 1]; 0 for a noncommittal answer.
 
     Source: RAGAS (Es et al., EACL 2024, section 3) and its documentation of response relevancy.
     """
@@ -78,7 +78,7 @@ class AnswerRelevancy:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; its detail lists the questions, each with its cosine."""
+        """Frame `answer_values`; the detail lists the questions with their cosines."""
         known = topics["query"] if STANDALONE not in topics else topics[STANDALONE].fillna(topics["query"])
         query = dict(zip(topics["qid"], map(one_line, known), strict=True))
         rows = list(zip(answers["qid"], answers["answer"], strict=True))
@@ -120,7 +120,7 @@ class AnswerRelevancy:
 
 
 def _read(reply: str, n: int) -> Asked | None:
-    """The n different questions; of a noncommittal answer there may be fewer."""
+    """The n distinct questions; a noncommittal answer may have fewer."""
     found = json_of(reply)
     if not isinstance(found, dict) or not {"questions", "noncommittal"} <= set(found):
         return None

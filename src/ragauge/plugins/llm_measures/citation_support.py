@@ -1,4 +1,4 @@
-"""How far cited passages support an answer, on three levels, as TREC RAG judges it.
+"""Support of an answer by its cited passages, on three levels, as in TREC RAG.
 
 Source: Thakur et al., Support Evaluation for the TREC 2024 RAG Track: Comparing Human versus LLM Judges (2025).
 """
@@ -29,7 +29,7 @@ WEIGHTS: Mapping[str, float] = {"full": 1.0, "partial": 0.5, "no": 0.0}
 
 
 class Pair(NamedTuple):
-    """A statement of an answer to this question, and a passage that it cites; None where the number names none."""
+    """A statement of an answer, its question, and a passage that it cites; None if the number names none."""
 
     query: str
     statement: str
@@ -74,7 +74,7 @@ class CitationSupport:
 
     @property
     def infos(self) -> tuple[AnswerMeasureInfo, ...]:
-        """How the two values are shown; those of the stand-in say so."""
+        """Labels of the two values; those by rules are marked as a stand-in."""
         mark = " by words (stand-in, no LLM)" if self.by == "words" else ""
         return tuple(
             AnswerMeasureInfo(f"support_{name}", f"weighted support {name}{mark}", "higher", "share", "Citations")
@@ -82,7 +82,7 @@ class CitationSupport:
         )
 
     def describe(self, tools: Tools) -> dict[str, str]:
-        """The judge of the support, as a tag of the run."""
+        """The judge of the support, as a run tag."""
         return {"by": "words (stand-in, no LLM)" if self.by == "words" else "llm"}
 
     def measure_passages(
@@ -93,7 +93,7 @@ class CitationSupport:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; missing where the support of a sentence could not be judged."""
+        """Frame `answer_values`; missing if the support of a sentence could not be judged."""
         queries = questions_of(topics)
         shown, rows = numbered_passages(passages), answers_with_marks(answers)
         statements = {(qid, text): statements_of(text) for qid, text in rows if isinstance(text, str) and qid in shown}
@@ -143,7 +143,7 @@ class CitationSupport:
 
 
 def support_scores(levels: Sequence[Sequence[str]]) -> tuple[float | None, float]:
-    """Weighted precision (None without a citation) and recall of an answer: its sentences' levels, by citation."""
+    """Weighted precision (None without a citation) and recall of an answer, from each sentence's levels by citation."""
     weights = [[WEIGHTS[level] for level in of] for of in levels]
     judged = [weight for of in weights for weight in of]
     precision = sum(judged) / len(judged) if judged else None
@@ -151,14 +151,14 @@ def support_scores(levels: Sequence[Sequence[str]]) -> tuple[float | None, float
 
 
 def read_level(reply: str) -> str | None:
-    """The level of a reply {"support": "full", ...}; None if it is anything else."""
+    """The level of a reply {"support": "full", ...}; None for anything else."""
     found = json_of(reply)
     said = found.get("support") if isinstance(found, dict) else None
     return said if isinstance(said, str) and said in WEIGHTS else None
 
 
 def level_by_words(statement: str, passage: str) -> str:
-    """full, partial or no, by the share of the statement's words, function words left out, in the passage."""
+    """full, partial or no, by the share of the statement's content words that the passage contains."""
     content = set(words(statement)) - FUNCTION_WORDS
     share = len(content & set(words(passage))) / len(content) if content else 0.0
     return "full" if share == 1 else "partial" if share >= 0.5 else "no"

@@ -1,4 +1,4 @@
-"""Citations of an answer: whether what it cites supports it, and whether it cites more than it needs.
+"""Citations of an answer: whether they support it, and whether each is needed.
 
 Source: Gao et al., Enabling Large Language Models to Generate Text with Citations (ALCE), EMNLP 2023.
 """
@@ -28,7 +28,7 @@ CITED_ANSWER = "cited_answer"  # column of answers: the text with its marks
 
 
 class Request(NamedTuple):
-    """Whether these passages, together, support the statement that answers this question."""
+    """A request: do these passages, together, support the statement that answers this question?"""
 
     query: str
     statement: str
@@ -36,7 +36,7 @@ class Request(NamedTuple):
 
 
 class Cited(NamedTuple):
-    """A statement with its citations: the passages by their number, and how many numbers name none.
+    """A statement with its citations: passages by number, and how many numbers name no passage.
 
     supported: whether the passages together support it. irrelevant: numbers that do not support it alone,
     and without which the others do.
@@ -50,7 +50,7 @@ class Cited(NamedTuple):
 
 
 def numbered_passages(passages: pd.DataFrame) -> dict[str, dict[int, str]]:
-    """By qid the passages as the LLM saw them, cut at the budget, under the numbers (from 1) that citations name."""
+    """The passages as the LLM saw them, cut at the budget, by qid and citation number (from 1)."""
     shown: dict[str, dict[int, str]] = {}
     columns = (passages[name] for name in ("qid", "position", "text", "chars"))
     for qid, position, text, chars in zip(*columns, strict=True):
@@ -59,7 +59,7 @@ def numbered_passages(passages: pd.DataFrame) -> dict[str, dict[int, str]]:
 
 
 def answers_with_marks(answers: pd.DataFrame) -> list[tuple[str, object]]:
-    """(qid, answer with its marks of citations) of every row; the answer is no text where there is none."""
+    """(qid, answer with citation marks) of every row; the answer is not a string if there is none."""
     texts = answers["answer"]
     if CITED_ANSWER in answers:
         texts = answers[CITED_ANSWER].where(answers[CITED_ANSWER].notna(), texts)
@@ -107,7 +107,7 @@ class Citations:
 
     @property
     def infos(self) -> tuple[AnswerMeasureInfo, ...]:
-        """How the four values are shown; those of the stand-in say so."""
+        """Labels of the four values; those by rules are marked as a stand-in."""
         mark = " by words (stand-in, no LLM)" if self.by == "words" else ""
         section = "Citations"
         return (
@@ -118,7 +118,7 @@ class Citations:
         )  # fmt: skip
 
     def describe(self, tools: Tools) -> dict[str, str]:
-        """The judge of whether passages support a sentence, as a tag of the run."""
+        """The judge of whether passages support a sentence, as a run tag."""
         return {"by": "words (stand-in, no LLM)" if self.by == "words" else "llm"}
 
     def measure_passages(
@@ -129,7 +129,7 @@ class Citations:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; recall and precision are missing where a sentence could not be judged."""
+        """Frame `answer_values`; recall and precision are missing if a sentence could not be judged."""
         queries = questions_of(topics)
         shown, rows = numbered_passages(passages), answers_with_marks(answers)
         sentences = {
@@ -150,7 +150,7 @@ class Citations:
         return value_frame(answers, self.infos, [measured(*row) for row in rows])
 
     def _verdicts(self, sentences: Sequence[_Sentence], tools: Tools) -> dict[Request, Found[bool]]:
-        """All verdicts that the sentences need: on their passages together, each alone, and the rest."""
+        """All verdicts that the sentences need: on their passages together, on each alone, and on the others."""
         verdicts: dict[Request, Found[bool]] = {}
         while todo := list(
             dict.fromkeys(request for one in sentences for request in one.requests(verdicts) if request not in verdicts)
@@ -187,7 +187,7 @@ class _Sentence:
 
     @property
     def cited(self) -> tuple[int, ...]:
-        """The numbers that name a passage, in the order of the passages."""
+        """The cited numbers that name a passage, in passage order."""
         return tuple(sorted(number for number in self.statement.cited if number in self.passages))
 
     @property
@@ -203,7 +203,7 @@ class _Sentence:
         return self.about(other for other in self.cited if other != number)
 
     def requests(self, verdicts: dict[Request, Found[bool]]) -> list[Request]:
-        """The next requests by the verdicts so far; a verdict that is missing ends it."""
+        """The requests that the verdicts so far call for; none follow a missing verdict."""
         if not self.cited:
             return []
         found = [self.about(self.cited)]
@@ -257,7 +257,7 @@ def _says(verdicts: dict[Request, Found[bool]], request: Request, said: bool) ->
 
 
 def citation_scores(found: Sequence[Cited]) -> dict[str, float]:
-    """citation_recall and, where anything is cited, citation_precision of an answer's sentences."""
+    """citation_recall and, if anything is cited, citation_precision of an answer's sentences."""
     n_cited = sum(len(one.passages) + one.n_invented for one in found)
     relevant = sum(len(one.passages) - len(one.irrelevant) for one in found if one.supported)
     values = {"citation_recall": sum(one.supported for one in found) / len(found)}
@@ -265,13 +265,13 @@ def citation_scores(found: Sequence[Cited]) -> dict[str, float]:
 
 
 def read_supported(reply: str) -> bool | None:
-    """The verdict of a reply {"supported": true or false, ...}; None if it is anything else."""
+    """The verdict of a reply {"supported": true or false, ...}; None for anything else."""
     found = json_of(reply)
     return truth_of(found.get("supported")) if isinstance(found, dict) else None
 
 
 def supported_by_words(statement: str, passages: Iterable[str]) -> bool:
-    """Whether every word of the statement that is no function word stands in the passages; False without."""
+    """Whether the passages contain every content word of the statement; False without content words."""
     content = set(words(statement)) - FUNCTION_WORDS
     there = {word for text in passages for word in words(text)}
     return bool(content) and content <= there

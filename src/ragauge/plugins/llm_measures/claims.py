@@ -1,4 +1,4 @@
-"""Claims of a text, and their verdicts by passages and a reference answer: the requests that measures share.
+"""Claims of a text, and their verdicts by passages and a reference answer: requests shared by measures.
 
 A measure that asks for the same thing sends the same prompt, which the ledger pays for once.
 """
@@ -36,7 +36,7 @@ Claims = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Passage:
-    """The part of a passage that stands in a context."""
+    """The part of a passage inside a context."""
 
     docno: str
     text: str
@@ -44,7 +44,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict of the passages on a claim, and the passages that it names (from 0)."""
+    """The passages' verdict on a claim, and the passages that it cites (from 0)."""
 
     stance: Stance
     passages: tuple[int, ...] = ()
@@ -52,7 +52,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Match:
-    """For every claim whether the reference supports it, for every statement whether the claims contain it."""
+    """For each claim whether the reference supports it, for each statement whether the claims contain it."""
 
     claims: tuple[bool, ...]
     statements: tuple[bool, ...]
@@ -60,27 +60,27 @@ class Match:
 
 @cache
 def prompt(name: str) -> str:
-    """The text of a shipped prompt of this module, with its placeholders."""
+    """The text of a prompt shipped with this module, with its placeholders."""
     return load_prompt(None, f"{name}.txt", _PLACEHOLDERS[name], package=PROMPTS)
 
 
 def prompts(*names: str) -> dict[str, str]:
-    """The texts of these prompts by name: a field of a measure, so that they are part of its identity."""
+    """The prompts' texts by name: a measure's field, so that they enter its identity."""
     return {name: prompt(name) for name in names}
 
 
 def one_line(text: str) -> str:
-    """The text on one line, so that no part of it can pass for the next entry; half characters become ?."""
+    """The text on one line, so that no part can pass for the next entry; lone surrogates become ?."""
     return " ".join(text.encode("utf-8", "replace").decode().split())
 
 
 def questions_of(topics: pd.DataFrame) -> dict[str, str]:
-    """The question of every qid, after the earlier turns of its conversation."""
+    """Each qid's question, preceded by the earlier turns of its conversation."""
     return dict(zip(topics["qid"], with_history(topics)["query"], strict=True))
 
 
 def passages_by_topic(used: pd.DataFrame) -> dict[str, list[Passage]]:
-    """The passages of every context (frame `used_passages`) in their order, as far as they stand in it."""
+    """The passages of every context (frame `used_passages`), in order, cut at the context's end."""
     found: dict[str, list[Passage]] = {}
     rows = used.sort_values(["qid", "position"], kind="stable")
     for qid, docno, text, chars in zip(*(rows[c] for c in ("qid", "docno", "text", "chars")), strict=True):
@@ -90,7 +90,7 @@ def passages_by_topic(used: pd.DataFrame) -> dict[str, list[Passage]]:
 
 
 def claims_of(texts: Sequence[tuple[str, str]], tools: Tools) -> list[Found[Claims]]:
-    """The claims of every (question, answer), of a reference answer as well; () of one that claims nothing.
+    """The claims of every (question, answer) or reference answer; () for a text without claims.
 
     A blank answer is not asked about. A claim that the reply repeats counts once.
     """
@@ -103,7 +103,7 @@ def claims_of(texts: Sequence[tuple[str, str]], tools: Tools) -> list[Found[Clai
 
 
 def sentences(text: str) -> Claims:
-    """The sentences of a text, each on one line and once."""
+    """The distinct sentences of a text, each on one line."""
     return tuple(dict.fromkeys(one_line(text[a:b]) for a, b in sentence_spans(text)))
 
 
@@ -137,12 +137,12 @@ def supports(rows: Sequence[tuple[Claims, Sequence[Passage]]], tools: Tools) -> 
 
 
 def at_once(claims: Claims) -> list[Claims]:
-    """The claims in as many parts as there are requests about them: 20 each, and the rest."""
+    """The claims in parts of at most 20, one part per request."""
     return [claims[i : i + _AT_ONCE] for i in range(0, len(claims), _AT_ONCE)]
 
 
 def matches(rows: Sequence[tuple[str, Claims, Claims, Sequence[str]]], tools: Tools) -> list[Found[Match]]:
-    """How the claims of an answer and the statements of the reference answer agree, and the other way round.
+    """Agreement of an answer's claims with the reference's statements, in both directions.
 
     rows: (question, claims, statements, other reference answers that count as well). Where the answer has no claims, or
         the reference no statements, there is no request and no match.
@@ -165,7 +165,7 @@ def matches(rows: Sequence[tuple[str, Claims, Claims, Sequence[str]]], tools: To
 
 
 def numbered(texts: Sequence[str], form: str = "{}. {}") -> str:
-    """The texts, a line each, with numbers from 1."""
+    """The texts, one per line, numbered from 1."""
     return "\n".join(form.format(i, one_line(text)) for i, text in enumerate(texts, 1))
 
 
@@ -197,7 +197,7 @@ def _no_match(claims: Claims, statements: Claims) -> Match:
 
 
 def _joined(found: Sequence[Found[tuple[Verdict, ...]]], order: Sequence[int]) -> Found[tuple[Verdict, ...]]:
-    """The verdicts of the parts of a list of claims, one after the other; the first part that has none.
+    """The verdicts of a claim list's parts, concatenated; the first part without verdicts if there is one.
 
     order: which passage stood at each place of the request; verdicts name passages by it.
     """
@@ -209,12 +209,12 @@ def _joined(found: Sequence[Found[tuple[Verdict, ...]]], order: Sequence[int]) -
 
 
 def first_lost(*found: Found[Any] | None) -> Found[Any] | None:
-    """The first of what was asked for that has no value; None where all have one."""
+    """The first result without a value; None if all have one."""
     return next((one for one in found if one is not None and one.value is None), None)
 
 
 def texts_of(reply: object, key: str) -> Claims | None:
-    """The texts that an object has at a key, each once and on one line; None unless it is a list of texts."""
+    """The list of texts at an object's key, on one line each, without repeats; None for anything else."""
     listed = reply.get(key) if isinstance(reply, dict) else None
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
         return None
@@ -228,7 +228,7 @@ def _read_claims(reply: str) -> Claims | None:
 
 
 def by_number(value: object, n: int) -> list[Any] | None:
-    """The entries of an object with exactly the keys "1" to "n", in their order."""
+    """The entries of an object with exactly the keys "1" to "n", in order."""
     if not isinstance(value, dict) or set(value) != {str(i) for i in range(1, n + 1)}:
         return None
     return [value[str(i)] for i in range(1, n + 1)]
@@ -241,7 +241,7 @@ def _read_verdicts(reply: str, n_claims: int, n_passages: int) -> tuple[Verdict,
 
 
 def _verdict(entry: object, n_passages: int) -> Verdict | None:
-    """One verdict; None unless it is one of the three, with passages that there are if it is not absent."""
+    """One verdict; None unless it is one of the three, with existing passages if it is not absent."""
     if not isinstance(entry, dict) or not {"verdict", "passages"} <= set(entry):
         return None
     stance, listed = entry["verdict"], entry["passages"]

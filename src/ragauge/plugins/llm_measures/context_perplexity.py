@@ -1,4 +1,4 @@
-"""`context_perplexity`: how probable a model finds a context, given the question."""
+"""`context_perplexity`: how improbable a model finds a context, given the question."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class ContextPerplexity:
 
     @property
     def own_chat(self) -> Any:
-        """The model that is asked, in place of the evaluator."""
+        """The model to ask, in place of the evaluator."""
         return self.llm
 
     def measure_ranking(
         self, topics: pd.DataFrame, run: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools
     ) -> pd.DataFrame:
-        """Frame `answer_values`, a row for every topic; missing where a reply is."""
+        """Frame `answer_values`, a row per topic; missing where the reply is missing."""
         seen = {str(qid): "\n\n".join(own) for qid, own in standing(passages).groupby("qid", sort=False)["seen"]}
         rows = topics.assign(n_tokens=n_tokens).astype({"n_tokens": "int64"})
         alone = {qid: f"{query}\n\n" for qid, query in zip(rows["qid"], rows["query"], strict=True) if qid in seen}

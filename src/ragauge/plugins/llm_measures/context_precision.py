@@ -1,4 +1,4 @@
-"""`context_precision`: whether the useful passages of a context stand before the others."""
+"""`context_precision`: whether the useful passages of a context precede the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 
 
 class Useful(NamedTuple):
-    """Whether a passage is useful, and why the model says so."""
+    """Whether a passage is useful, and the model's reason."""
 
     useful: bool
     reason: str | None
@@ -66,7 +66,7 @@ class ContextPrecision:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; missing where one of a context's passages could not be judged."""
+        """Frame `answer_values`; missing if one of a context's passages could not be judged."""
         marked = set(topics["qid"][is_unanswerable(topics)])
         truth = {qid: texts for qid, texts in references(topics).items() if texts and qid not in marked}
         queries = questions_of(topics)
@@ -115,7 +115,7 @@ def _by_topic(passages: pd.DataFrame) -> dict[str, list[tuple[int, str, str]]]:
 
 
 def average_precision(useful: Sequence[bool]) -> float:
-    """sum over k of precision@k * useful_k, over the number of useful ones; in [0, 1], 0 without any."""
+    """sum over k of precision@k * useful_k, over the number of useful passages; in [0, 1], 0 without any."""
     n_useful, total = 0, 0.0
     for k, is_useful in enumerate(useful, start=1):
         if is_useful:
@@ -125,7 +125,7 @@ def average_precision(useful: Sequence[bool]) -> float:
 
 
 def read_useful(reply: str) -> Useful | None:
-    """The verdict of a reply {"useful": true or false, "reason": ...}; None if it is anything else."""
+    """The verdict of a reply {"useful": true or false, "reason": ...}; None for anything else."""
     found = json_of(reply)
     useful = truth_of(found.get("useful")) if isinstance(found, dict) else None
     if useful is None:

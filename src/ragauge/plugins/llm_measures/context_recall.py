@@ -77,7 +77,7 @@ class ContextRecall:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; its detail lists the statements and whether the context supports each."""
+        """Frame `answer_values`; the detail lists the statements and whether the context supports each."""
         shown = passages_by_topic(passages)
         qids = answers["qid"].tolist()
         statements = reference_statements(topics, qids, tools)
@@ -90,7 +90,7 @@ class ContextRecall:
 
 
 def reference_statements(topics: pd.DataFrame, qids: Sequence[str], tools: Tools) -> dict[str, Found[Claims]]:
-    """The statements of the first reference answer by qid; topics without a reference are not in it."""
+    """The statements of the first reference answer by qid; omits topics without a reference."""
     wanted, known = set(qids), references(topics)
     texts = {qid: (query, known[qid][0]) for qid, query in questions_of(topics).items() if qid in wanted and known[qid]}
     return dict(zip(texts, claims_of(list(texts.values()), tools), strict=True))
@@ -99,7 +99,7 @@ def reference_statements(topics: pd.DataFrame, qids: Sequence[str], tools: Tools
 def of_reference(
     statements: Mapping[str, Found[Claims]], passages: pd.DataFrame, tools: Tools
 ) -> dict[str, Found[tuple[Verdict, ...]]]:
-    """Whether the context supports the statements of the reference answer, by qid, where there are any.
+    """Whether the context supports each statement of the reference answer, by qid; omits topics without statements.
 
     passages: frame `longest_passages`. A verdict is `supported`, by the passages (as `passages_by_topic`
     lists them) that the sentences of its ways stand in, or `absent`. There is one request for every part of the longest
@@ -143,13 +143,13 @@ def of_reference(
 
 
 def supporting(ways: Sequence[frozenset[int]], part: Sequence[Sentence]) -> set[str]:
-    """The passages of the ways whose sentences all stand whole in the context; none supports nothing."""
+    """The passages of every way whose sentences all lie whole in the context; empty without such a way."""
     standing = [way for way in ways if all(part[i].whole for i in way)]
     return {part[i].docno for way in standing for i in way}
 
 
 def read_ways(reply: str, n_statements: int, n_sentences: int) -> Ways | None:
-    """The ways of a reply {"1": [[<sentences from 1>], ...], ...}; None if it is anything else."""
+    """The ways of a reply {"1": [[<sentences from 1>], ...], ...}; None for anything else."""
     entries = by_number(json_of(reply), n_statements)
     if entries is None or not all(isinstance(ways, list) for ways in entries):
         return None

@@ -1,4 +1,4 @@
-"""`context_relevance`: the share of a context's sentences that are needed to answer."""
+"""`context_relevance`: the share of a context's sentences needed to answer."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ContextRelevance:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; missing where a part of the context could not be judged.
+        """Frame `answer_values`; missing if a part of the context could not be judged.
 
         Its detail lists the passages of the context by rank: how many sentences of each stand in it, whole
         or cut, and the numbers of those that are needed.
@@ -125,7 +125,7 @@ def _shown(docno: str, rank: int, judged: list[tuple[Sentence, bool]]) -> dict[s
 
 
 def read_needed(reply: str, n_sentences: int) -> frozenset[int] | None:
-    """The sentences (from 0) of a reply {"needed": [<numbers from 1>]}; None if it is anything else."""
+    """The sentences (from 0) of a reply {"needed": [<numbers from 1>]}; None for anything else."""
     found = json_of(reply)
     numbers = found.get("needed") if isinstance(found, dict) else None
     if not isinstance(numbers, list) or not all(type(n) is int and 1 <= n <= n_sentences for n in numbers):

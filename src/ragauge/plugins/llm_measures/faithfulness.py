@@ -1,4 +1,4 @@
-"""`faithfulness`: the share of an answer's claims that its context supports, and that it contradicts."""
+"""`faithfulness`: shares of an answer's claims that its context supports and contradicts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SOURCES = {"context": "context", "history": "history", "both": "context and his
 
 
 def faithfulness(verdicts: Sequence[Verdict]) -> tuple[float, float]:
-    """Shares of the claims that the context supports, and that it contradicts; the rest it does not state.
+    """Shares of the claims that the context supports and contradicts; it does not mention the rest.
 
     Source: RAGAS (Es et al., EACL 2024), whose verdicts are two: supported or not.
     """
@@ -89,7 +89,7 @@ class Faithfulness:
 
     @property
     def infos(self) -> tuple[AnswerMeasureInfo, ...]:
-        """The share that is supported, and by an LLM the share that is contradicted."""
+        """The supported share and, by an LLM, the contradicted share."""
         supported, contradicted = _NAMES[self.against]
         to = "" if self.against == "context" else f" to {_SOURCES[self.against]}"
         if self.by == "words":
@@ -102,7 +102,7 @@ class Faithfulness:
         )
 
     def describe(self, tools: Tools) -> dict[str, str]:
-        """The judge of whether a claim is supported, as a tag of the run."""
+        """The judge of whether a claim is supported, as a run tag."""
         to = {} if self.against == "context" else {"against": self.against}
         return {"by": "words (stand-in, no LLM)" if self.by == "words" else "llm", **to}
 
@@ -114,7 +114,7 @@ class Faithfulness:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; its detail lists the claims, their verdicts, and the passages."""
+        """Frame `answer_values`; the detail lists the claims, their verdicts, and the passages."""
         shown = passages_by_topic(passages) if self.against != "history" else {}
         if self.against != "context" and HISTORY in topics:
             for qid, history in zip(topics["qid"], topics[HISTORY], strict=True):
@@ -160,7 +160,7 @@ class Faithfulness:
 def told(
     claims: Claims, verdicts: Sequence[Verdict], passages: Sequence[Passage], called: str = "claim"
 ) -> list[dict[str, Any]]:
-    """The claims with the passages' verdicts on them, as JSON values; passages by their docno."""
+    """The claims with the passages' verdicts, as JSON values; passages by docno."""
     return [
         {called: claim, "verdict": v.stance, "passages": [passages[i].docno for i in v.passages]}
         for claim, v in zip(claims, verdicts, strict=True)
@@ -174,7 +174,7 @@ def _turns(history: Sequence[str]) -> list[Passage]:
 
 
 def _by_sentence(texts: Sequence[tuple[str, str]]) -> list[Found[Claims]]:
-    """The sentences of every answer that have a word which is no function word."""
+    """The sentences of every answer that contain a content word."""
     return [Found(tuple(one for one in sentences(text) if set(words(one)) - FUNCTION_WORDS), OK) for _, text in texts]
 
 
@@ -184,7 +184,7 @@ def _word_set(text: str) -> frozenset[str]:
 
 
 def _by_words(claims: Claims, passages: Sequence[Passage]) -> Found[tuple[Verdict, ...]]:
-    """Supported where every content word stands in the context, by the passages that have any of them."""
+    """Supported if the context contains every content word; cites the passages that contain any."""
     held = [_word_set(passage.text) for passage in passages]
     every = frozenset().union(*held)
     verdicts = []

@@ -1,4 +1,4 @@
-"""`noise_sensitivity`: how often wrong claims of an answer come out of its context."""
+"""`noise_sensitivity`: the share of an answer's claims that are wrong and come from its context."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _INFOS = (
 def noise_sensitivity(
     correct: Sequence[bool], of_claims: Sequence[Verdict], of_statements: Sequence[Verdict]
 ) -> tuple[float, float]:
-    """Shares of all claims that are not correct and come from a relevant passage, and from irrelevant ones.
+    """Shares of all claims that are incorrect and come from a relevant passage, and from irrelevant ones.
 
     A passage is relevant if a statement of the reference answer rests on it. A wrong claim that rests on
     both kinds counts as one of the relevant. Source: RAGChecker (Ru et al., NeurIPS 2024, section 3.3), as
@@ -57,7 +57,7 @@ def noise_sensitivity(
 def claim_sources(
     correct: Sequence[bool], of_claims: Sequence[Verdict], of_statements: Sequence[Verdict]
 ) -> list[str | None]:
-    """For every wrong claim that comes from passages, whether from `relevant` or `irrelevant` ones; else None."""
+    """For every wrong claim that comes from passages, whether from `relevant` or `irrelevant` ones; otherwise None."""
     relevant = {i for verdict in of_statements if verdict.stance == "supported" for i in verdict.passages}
     return [
         None
@@ -106,7 +106,7 @@ class NoiseSensitivity:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; its detail lists the claims, whether each is right, and where it is from."""
+        """Frame `answer_values`; the detail lists the claims, whether each is right, and its source."""
         shown, known = passages_by_topic(passages), references(topics)
         question = questions_of(topics)
         rows = list(zip(answers["qid"], answers["answer"], strict=True))

@@ -1,4 +1,4 @@
-"""Nuggets: the facts that a good answer states, as people or a model gave them."""
+"""Nuggets: facts that a good answer states, as given by people or a model."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SHOWN = 3  # qids in a message
 
 
 class Nugget(NamedTuple):
-    """One fact, and whether an answer is good without it (`okay`) or not (`vital`)."""
+    """One fact, and whether a good answer may omit it (`okay`) or not (`vital`)."""
 
     text: str
     importance: str
 
 
 class Assigned(NamedTuple):
-    """The nuggets of a topic, whether an answer supports each, and the answer, where the file has it."""
+    """The nuggets of a topic, whether an answer supports each, and the answer, if the file has it."""
 
     nuggets: tuple[Nugget, ...]
     support: tuple[str, ...]
@@ -34,7 +34,7 @@ class Assigned(NamedTuple):
 
 
 def nugget_path(path: str | Path, key: str = "path") -> Path:
-    """The file of `answers.nuggets.path`, or of another key; ConfigError if it is not there."""
+    """The file of `answers.nuggets.path`, or of another key; ConfigError if it does not exist."""
     file = Path(path).expanduser()
     if not file.is_file():
         raise ConfigError(f"answers.nuggets.{key}={path}: there is no such file")
@@ -42,7 +42,7 @@ def nugget_path(path: str | Path, key: str = "path") -> Path:
 
 
 def read_nuggets(file: Path) -> dict[str, tuple[Nugget, ...]]:
-    """The nuggets of every topic that the file has, from lines {qid, nuggets: [{text, importance}]}.
+    """The nuggets of every topic in the file, from lines {qid, nuggets: [{text, importance}]}.
 
     Further keys are passed over. So is a line without `nuggets`, such as that of a topic in a file of topics. DataError
     names file and line of an error: no JSON object, no qid, a nugget without a text or with another importance than
@@ -73,7 +73,7 @@ def read_assignments(file: Path) -> dict[str, Assigned]:
 
 
 def _rows(file: Path, check: Callable[[Any], object]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """qid and row of every line with nuggets that `check` lets pass."""
+    """qid and row of every line with nuggets that `check` accepts."""
     places: dict[str, str] = {}
     for where, line in json_rows(file):
         try:
@@ -118,7 +118,7 @@ def _nuggets(given: Any) -> tuple[Nugget, ...]:
 
 
 def is_text(value: Any) -> TypeGuard[str]:
-    """Whether it is a text that holds something and can be written to a file."""
+    """Whether it is a nonempty text that can be written to a file."""
     if not isinstance(value, str) or not value.strip():
         return False
     try:
@@ -129,12 +129,12 @@ def is_text(value: Any) -> TypeGuard[str]:
 
 
 def folded(text: str) -> str:
-    """The text by which two nuggets are the same: case and white space folded."""
+    """The text with case and white space folded, which identifies equal nuggets."""
     return " ".join(text.casefold().split())
 
 
 def check_nuggets(file: Path, qids: Sequence[str]) -> None:
-    """One line that counts the topics that have no nuggets in the file, and the qids that are no topic.
+    """One line that counts the topics without nuggets, and the qids that are no topic.
 
     DataError for a file that cannot be read, or has none of the topics.
     """

@@ -1,4 +1,4 @@
-"""Nuggets: which of the facts that a good answer states an answer states, as TREC RAG counts them.
+"""Nugget recall as in TREC RAG: which facts of a good answer an answer states.
 
 Source: Pradeep et al., Initial Nugget Evaluation Results for the TREC 2024 RAG Track with the AutoNuggetizer
 Framework (2024), and The Great Nugget Recall (2025).
@@ -89,21 +89,21 @@ class NuggetRecall:
 
     @property
     def uses(self) -> frozenset[str]:
-        """The chat model, unless the assignments are known."""
+        """The chat model, unless the assignments are given."""
         return frozenset() if self.assignments else frozenset({"chat"})
 
     @property
     def needs(self) -> frozenset[str]:
-        """References where the nuggets have to be made of them."""
+        """References, if the nuggets are made from them."""
         return frozenset({"answers"} if self.path or self.assignments else {"answers", "references"})
 
     def files(self) -> Mapping[str, Path]:
-        """The files of nuggets and of assignments that are given; ConfigError if one is not there."""
+        """The given files of nuggets and assignments; ConfigError if one does not exist."""
         given = {"nuggets": ("path", self.path), "assignments": ("assignments", self.assignments)}
         return {role: nugget_path(path, key) for role, (key, path) in given.items() if path}
 
     def check_topics(self, topics: pd.DataFrame) -> None:
-        """DataError where the file of nuggets cannot be read, or has none of the topics."""
+        """DataError if the file of nuggets cannot be read, or has none of the topics."""
         for file in self.files().values():
             check_nuggets(file, topics["qid"].tolist())
 
@@ -115,7 +115,7 @@ class NuggetRecall:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; missing where the topic's nuggets, or those in the answer, are not known."""
+        """Frame `answer_values`; missing if the topic's nuggets, or their assignments, are unknown."""
         if self.assignments:
             return self._assigned(answers)
         queries = questions_of(topics)
@@ -153,7 +153,7 @@ class NuggetRecall:
         return value_frame(answers, self.infos, [measured(*row) for row in rows])
 
     def _assigned(self, answers: pd.DataFrame) -> pd.DataFrame:
-        """The values by the file of assignments."""
+        """The values from the file of assignments."""
         file = self.files()["assignments"]
         given = read_assignments(file)
 
@@ -171,7 +171,7 @@ class NuggetRecall:
         return value_frame(answers, self.infos, [measured(*row) for row in rows])
 
     def _nuggets(self, topics: pd.DataFrame, evidence: pd.DataFrame, tools: Tools) -> dict[str, Found[Nuggets]]:
-        """The nuggets of every topic: of the file, or made by the model; () where there are none."""
+        """The nuggets of every topic, from the file or the model; () if there are none."""
         if self.path:
             given = read_nuggets(nugget_path(self.path))
             return {qid: Found(given.get(qid, ()), OK) for qid in topics["qid"]}
@@ -197,7 +197,7 @@ class NuggetRecall:
         return {**lacking, **{qid: made[prompt] for qid, prompt in prompts.items()}}
 
     def _made(self, reply: str) -> Nuggets | None:
-        """The nuggets of a reply, each once, vital ones first; None where it cannot be read."""
+        """The distinct nuggets of a reply, vital ones first; None if it cannot be read."""
         said = json_of(reply)
         listed = said.get("nuggets") if isinstance(said, dict) else None
         if not isinstance(listed, list):
@@ -224,7 +224,7 @@ class NuggetRecall:
 
 
 def _read_support(reply: str, n: int) -> tuple[str, ...] | None:
-    """The support of n nuggets by a reply, in order; None unless it is an object of exactly these numbers."""
+    """The support of n nuggets by a reply, in order; None unless its keys are exactly these numbers."""
     said = json_of(reply)
     numbers = [str(number) for number in range(1, n + 1)]
     if not isinstance(said, dict) or set(said) != set(numbers):
@@ -234,7 +234,7 @@ def _read_support(reply: str, n: int) -> tuple[str, ...] | None:
 
 
 def _scored(nuggets: Nuggets, support: Sequence[str]) -> Measured:
-    """The scores of one answer in the order of the infos, and the support of each nugget."""
+    """The scores of one answer in the order of the infos, and each nugget's support."""
     scores = nugget_scores([one.importance for one in nuggets], support)
     pairs = zip(nuggets, support, strict=True)
     shown = [{"nugget": one.text, "importance": one.importance, "support": said} for one, said in pairs]
@@ -246,7 +246,7 @@ def _scored(nuggets: Nuggets, support: Sequence[str]) -> Measured:
 
 
 def nugget_scores(importance: Sequence[str], support: Sequence[str]) -> dict[str, float]:
-    """strict_vital, strict_all, vital, all and weighted of one answer, by nugget; see `NuggetRecall`.
+    """strict_vital, strict_all, vital, all and weighted of one answer, from its nuggets; see `NuggetRecall`.
 
     Those that have no nugget to count are left out.
     """

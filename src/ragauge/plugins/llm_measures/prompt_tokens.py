@@ -1,4 +1,4 @@
-"""A model that says how probable it finds a prompt: OpenAI's completions with echo, which servers of vLLM offer."""
+"""Log probabilities of a prompt's tokens by a model: OpenAI's completions with echo, which vLLM servers offer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_TOLD = "the server gives no log probabilities of a prompt: POST /completion
 
 
 class Told(NamedTuple):
-    """The sum of the log probabilities (nats) of a prompt's tokens but the first, and how many tokens these are."""
+    """The summed log probability (nats) of a prompt's tokens after the first, and the number of these tokens."""
 
     logprob: float
     tokens: int
@@ -34,7 +34,7 @@ class PromptTokens:
         self._client: Any = None
 
     async def ainvoke(self, messages: Sequence[tuple[str, str]]) -> Received:
-        """What the server says of the last message. Raises what httpx raises, also for a refusal."""
+        """The server's log probabilities for the last message. Raises the errors of httpx, also for a refusal."""
         import httpx
 
         if self._client is None:  # belongs to the event loop that it is first used on
@@ -62,7 +62,7 @@ def _received(content: bytes) -> Received:
 
 
 def read_told(reply: str) -> Told | None:
-    """`Told` from its JSON; None if it is anything else."""
+    """Parses `Told` from JSON; None for anything else."""
     try:
         found = Told(**json_of(reply))
         return Told(float(found.logprob), int(found.tokens))

@@ -1,4 +1,4 @@
-"""How far the values of an answer measure move by themselves: some topics measured once more."""
+"""Variation of answer measures between repeated measurements, on a sample of topics."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class Repeats(JobFinding):
-    """How far values of answer measures that ask an LLM move when they are measured once more."""
+    """Variation of answer measures that ask an LLM when they are measured again."""
 
     name = "repeats"
     after = "answers"
 
     def compute(self, job: Job, found: Founds) -> Found:
-        """Metrics alone."""
+        """Returns metrics only."""
         return Found(metrics=repeats(job.pipeline, job.n_boot, job.seed))
 
 
 def repeats(pipeline: Pipeline, n_boot: int, seed: int) -> dict[str, float]:
-    """Metrics of the measures with a `repeat`: {} where none has one.
+    """Metrics of the measures with a `repeat`: {} if none has one.
 
     `<measure>_repeat_difference`: mean over topics of |second value - first value|, with its interval.
     `<measure>_repeat_topics`: the topics that have both. `<measure>_repeat_missing`: the share of the topics measured

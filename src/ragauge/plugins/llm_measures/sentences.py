@@ -1,4 +1,4 @@
-"""The sentences of the longest context that a job lays out: one request about them serves every budget.
+"""The sentences of a job's longest context: one request about them serves every budget.
 
 The contexts of all budgets hold beginnings of the same passages, so a reply about a sentence counts wherever the
 sentence stands.
@@ -23,7 +23,7 @@ _AT_ONCE = 12_000
 
 
 class Sentence(NamedTuple):
-    """A sentence of a passage, `number` from 1, as far as it stands in the longest context.
+    """A sentence of a passage, numbered from 1, cut at the end of the longest context.
 
     there: how many of its characters stand in the context of this job's budget.
     """
@@ -35,7 +35,7 @@ class Sentence(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether all of it stands in the context of this job's budget."""
+        """Whether it lies whole in the context of this job's budget."""
         return self.there == len(self.text)
 
 
@@ -43,7 +43,7 @@ Part = tuple[Sentence, ...]
 
 
 def parts_by_topic(passages: pd.DataFrame) -> dict[str, list[Part]]:
-    """The sentences of every topic's longest context (frame `longest_passages`), in parts of a request each.
+    """The sentences of every topic's longest context (frame `longest_passages`), in parts of one request each.
 
     A new part begins after every 12,000 characters by rank, so that a small budget needs the first parts
     alone. In a part the passages are sorted by their text: rankings of the same passages share it.
@@ -68,7 +68,7 @@ def _spans(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def listed(part: Part) -> str:
-    """The sentences as JSON strings, a line each with its number from 1; passages apart by an empty line."""
+    """The sentences as JSON strings, one per line, numbered from 1; an empty line between passages."""
     numbers = iter(range(1, len(part) + 1))
     lines = [[f"{next(numbers)}: {quoted(one_line(one.text))}" for one in own] for own in _by_passage(part)]
     return "\n\n".join("\n".join(own) for own in lines)

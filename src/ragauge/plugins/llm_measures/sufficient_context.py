@@ -1,4 +1,4 @@
-"""`sufficient_context`: whether a context, as a whole, holds what is needed to answer, asked without any reference."""
+"""`sufficient_context`: whether a context as a whole suffices to answer, judged without a reference."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUFFICIENT, CONTRADICTORY, INSUFFICIENT = VERDICTS = ("sufficient", "contradicto
 
 
 class Verdict(NamedTuple):
-    """One of `VERDICTS`, and why the model says so."""
+    """One of `VERDICTS`, and the model's reason."""
 
     verdict: str
     reason: str | None
@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True)
 class SufficientContext:
-    """Whether an answer to the question can be concluded from the context alone: 1 or 0.
+    """Whether the context alone allows concluding an answer to the question: 1 or 0.
 
     sufficient_context: 1 where the verdict is sufficient. contradictory_context: 1 where passages of the context
         support different answers, and nothing in it decides between them.
@@ -64,7 +64,7 @@ class SufficientContext:
     def measure_ranking(
         self, topics: pd.DataFrame, run: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools
     ) -> pd.DataFrame:
-        """Frame `answer_values`, a row for every topic and info; missing where the reply is."""
+        """Frame `answer_values`, a row per topic and info; missing where the reply is missing."""
         seen = {str(qid): own.tolist() for qid, own in standing(passages).groupby("qid", sort=False)["seen"]}
         requests = {qid: self._request(query, seen[qid]) for qid, query in questions_of(topics).items() if qid in seen}
         readers = dict.fromkeys(requests.values(), read_verdict)
@@ -88,7 +88,7 @@ class SufficientContext:
 
 
 def read_verdict(reply: str) -> Verdict | None:
-    """The verdict of a reply {"reason": ..., "verdict": one of `VERDICTS`}; None if it is anything else."""
+    """The verdict of a reply {"reason": ..., "verdict": one of `VERDICTS`}; None for anything else."""
     found = json_of(reply)
     if not isinstance(found, dict) or found.get("verdict") not in VERDICTS:
         return None

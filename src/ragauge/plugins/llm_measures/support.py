@@ -1,4 +1,4 @@
-"""`measure=support`: whether a passage of the context states the evidence in any words, asked of an LLM."""
+"""`measure=support`: whether a passage of the context states the evidence in any words, judged by an LLM."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Support:
         ends: Sequence[np.ndarray],
         tools: Tools,
     ) -> list[np.ndarray]:
-        """For every layout float64 [its evidence, its ends]: 1, 0, or NaN where it is not known."""
+        """For every layout float64 [its evidence, its ends]: 1, 0, or NaN if unknown."""
         known: dict[_Pair, bool | None] = {}
         parts = [
             _Part(text, pieces, np.asarray(of_layout))
@@ -90,7 +90,7 @@ class Support:
 
 
 class _Part:
-    """The state of one part of the evidence in one layout: how far the passages were asked about."""
+    """The state of one evidence part in one layout: which passages were asked about."""
 
     def __init__(self, text: str, pieces: Pieces, ends: np.ndarray) -> None:
         self._text, self._ends = text, ends
@@ -106,13 +106,13 @@ class _Part:
         self._unknown: list[int] = []  # where passages begin whose reply failed
 
     def next_pair(self) -> _Pair | None:
-        """The next passage to ask about, whole; None where one states the part, or there is no other."""
+        """The next whole passage to ask about; None if one states the part, or none is left."""
         if self._states is not None or self._at >= len(self._passages):
             return None
         return self._text, self._passages[self._at][1]
 
     def take(self, known: dict[_Pair, bool | None]) -> None:
-        """Goes on to the next passage by the reply on this one."""
+        """Records the reply on this passage and moves to the next."""
         start, passage = self._passages[self._at]
         said = known[self._text, passage]
         self._at += 1
@@ -122,7 +122,7 @@ class _Part:
             self._unknown.append(start)
 
     def cut_pairs(self) -> list[_Pair]:
-        """The cut texts of the passage that states the part, at the ends that lie within it."""
+        """The beginnings of the passage that states the part, cut at the ends that lie within it."""
         return [] if self._states is None else [(self._text, text) for text in self._cuts().values()]
 
     def _cuts(self) -> dict[int, str]:
@@ -134,7 +134,7 @@ class _Part:
         return {end: text for end in inside if (text := passage[: end - start]).strip()}
 
     def values(self, known: dict[_Pair, bool | None]) -> np.ndarray:
-        """float64 [ends]: 1 from the end on by which the part is stated, NaN where not known, else 0."""
+        """float64 [ends]: 1 from the first end at which the part is stated, NaN if unknown, else 0."""
         values = np.zeros(len(self._ends))
         if self._unknown:
             values[self._ends > min(self._unknown)] = np.nan
@@ -149,6 +149,6 @@ class _Part:
 
 
 def _stated(reply: str) -> bool | None:
-    """The verdict of a reply; None where it cannot be read."""
+    """The verdict of a reply; None if it cannot be read."""
     found = json_of(reply)
     return truth_of(found.get("stated")) if isinstance(found, dict) else None

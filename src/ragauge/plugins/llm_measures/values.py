@@ -18,7 +18,7 @@ _RAW = 2000  # characters of a reply that could not be read that are kept
 
 @dataclass(frozen=True)
 class Measured:
-    """The result for one answer: a value for every info, or None and why; detail: the grounds.
+    """The result for one answer: a value per info, or None and the reason; detail: the grounds.
 
     statuses: why single values are missing, where others are there; status holds for the rest of the missing.
     """
@@ -34,7 +34,7 @@ class Measured:
 
 
 def lost(*found: Found[Any] | None) -> Measured | None:
-    """The missing value where one of the replies that it takes is missing; None where all are there."""
+    """The missing value if one of the needed replies is missing; None if all are there."""
     first = first_lost(*found)
     if first is None:
         return None
@@ -44,7 +44,7 @@ def lost(*found: Found[Any] | None) -> Measured | None:
 def value_frame(
     answers: pd.DataFrame, infos: Sequence[AnswerMeasureInfo], measured: Sequence[Measured]
 ) -> pd.DataFrame:
-    """Frame `answer_values`, a row for every row of `answers` and every info.
+    """Frame `answer_values`, a row per row of `answers` and info.
 
     `measured` has an entry for every row of `answers`. The detail stands at the first info.
     """

@@ -1,1 +1,1 @@
-"""Questions from documents: what they are written from, filters, records, the sheet for people (docs/synthesize.md)."""
+"""Questions from documents: their sources, filters, records, the sheet for people (docs/synthesize.md)."""

@@ -1,4 +1,4 @@
-"""The chat models of a synthesis, with their calls counted by purpose."""
+"""The chat models of a synthesis; counts their calls by purpose."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROMPTS = f"{__package__}.prompts"  # the folder with the texts
 
 
 class Asker(Protocol):
-    """Asks for a purpose: {prompt: what its reply says}; guesses stand in for replies in a dry run."""
+    """Asks for a purpose: {prompt: parsed reply}; guesses replace replies in a dry run."""
 
     def __call__(
         self, purpose: str, readers: Mapping[str, Callable[[str], T | None]], guesses: Mapping[str, T]
@@ -29,7 +29,7 @@ class Asker(Protocol):
 
 
 class Asking:
-    """The llm, which writes and is asked without documents, and the evaluator, which checks; None: there is none.
+    """The llm, which writes and answers without documents, and the evaluator, which checks; None for neither.
 
     dry: no LLM is asked; `needs` then has a frame of requests, as in `ragauge.experiment.needs`.
     """
@@ -46,11 +46,11 @@ class Asking:
 
     @property
     def asks(self) -> bool:
-        """Whether there is anybody to ask for anything."""
+        """Whether there is any model to ask."""
         return bool(self._chats)
 
     def can(self, purpose: str) -> bool:
-        """Whether there is anybody to ask."""
+        """Whether there is a model to ask for the purpose."""
         return purpose in self._chats
 
     def __call__(
@@ -68,12 +68,12 @@ class Asking:
         return ask_each(chat, readers, self._store, purpose, guesses=guesses)
 
     def replies(self) -> pd.DataFrame:
-        """The replies so far, a row a prompt, for all purposes."""
+        """The replies so far, a row per prompt, for all purposes."""
         found = [chat.replies(purpose) for purpose, chat in self._chats.items()]
         frame = pd.concat([frame for frame in found if len(frame)] or found[:1], ignore_index=True)
         return frame.assign(qid=range(len(frame)))
 
     def needs(self) -> pd.DataFrame:
-        """The requests of a dry run, a row each, with `who`: the purpose."""
+        """The requests of a dry run, a row each; `who` is the purpose."""
         found = [chat.needs.assign(who=purpose) for purpose, chat in self._chats.items() if len(chat.needs)]
         return pd.concat(found, ignore_index=True) if found else pd.DataFrame()

@@ -1,4 +1,4 @@
-"""The filters that ask a chat model, and the one that searches."""
+"""The filters that ask a chat model, and the filter that searches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNKNOWN = ("unknown", "i dont know", "do not know", "not known")
 
 
 def language(drafts: Sequence[Draft], wanted: str) -> None:
-    """Rejects drafts whose question, or answer of some words, is in another language than is wanted.
+    """Rejects drafts whose question, or answer of several words, is in an unwanted language.
 
     wanted: a language; auto: that of the draft's documents; english: none is looked at. A text whose language is not
     recognised passes.
@@ -41,7 +41,7 @@ def language(drafts: Sequence[Draft], wanted: str) -> None:
 
 
 def round_trip(drafts: Sequence[Draft], search: Search | None, filters: Filters) -> dict[str, list[str]]:
-    """Writes down at which rank the retriever finds each draft's documents, and rejects if that is asked for.
+    """Records the rank at which the retriever finds each draft's documents; rejects if asked to.
 
     The rank, from 1, is that of the last of them among the documents found; missing where one is not found.
     Returns the best passages of what is to be unanswerable, by qid, which a filter looks through.
@@ -73,7 +73,7 @@ def round_trip(drafts: Sequence[Draft], search: Search | None, filters: Filters)
 
 
 def follows(drafts: Sequence[Draft], ask: Asker) -> None:
-    """Rejects drafts whose answer does not follow from their evidence, by one request each."""
+    """Rejects drafts whose evidence does not imply their answer, by one request each."""
     prompt = load_prompt(None, "follows.txt", ("question", "answer", "evidence"), package=PROMPTS)
 
     def prompt_of(draft: Draft) -> str:
@@ -86,7 +86,7 @@ def follows(drafts: Sequence[Draft], ask: Asker) -> None:
 
 
 def not_answered(drafts: Sequence[Draft], passages: dict[str, list[str]], ask: Asker) -> None:
-    """Rejects what is to be unanswerable and is answered by its document or what the retriever finds."""
+    """Rejects drafts meant to be unanswerable that their document or the retriever's hits answer."""
     prompt = load_prompt(None, "answered.txt", ("question", "passages"), package=PROMPTS)
 
     def prompt_of(draft: Draft) -> str:
@@ -105,7 +105,7 @@ def _verdicts(
     wanted: bool,
     ask: Asker,
 ) -> None:
-    """Asks for {key: true or false}, and rejects as `reason` the drafts with another value than wanted."""
+    """Asks for {key: true or false}; rejects, as `reason`, drafts with another value than wanted."""
     prompts = {draft.number: prompt_of(draft) for draft in drafts}
     found = ask(reason, dict.fromkeys(prompts.values(), _flag(key)), dict.fromkeys(prompts.values(), wanted))
     for draft in drafts:
@@ -119,7 +119,7 @@ def _verdicts(
 
 
 def closed_book(drafts: Sequence[Draft], ask: Asker, filters: Filters) -> None:
-    """Rejects drafts whose answer the llm gives without documents; what is unanswerable is passed over."""
+    """Rejects drafts that the llm answers without documents; skips unanswerable ones."""
     asked = [draft for draft in drafts if not draft.unanswerable]
     for draft in drafts:
         if draft.unanswerable:
@@ -149,7 +149,7 @@ def closed_book(drafts: Sequence[Draft], ask: Asker, filters: Filters) -> None:
 
 
 def _compare(drafts: Sequence[Draft], ask: Asker) -> None:
-    """Rejects drafts whose answer without documents is the same by the evaluator."""
+    """Rejects drafts whose closed-book answer is equivalent by the evaluator."""
     prompt = load_prompt(None, "same_answer.txt", ("question", "first", "second"), package=PROMPTS)
     prompts = {}
     for draft in drafts:
@@ -168,7 +168,7 @@ def _compare(drafts: Sequence[Draft], ask: Asker) -> None:
 
 
 def _not_known(draft: Draft, reason: str, status: str, raw: Any) -> None:
-    """Rejects a draft without a verdict: as failed where a rerun asks again, else by the filter."""
+    """Rejects a draft without a verdict: as failed if a rerun asks again, else by the filter."""
     draft.reject(reason, UNREADABLE if status == UNREADABLE else FAILED)
     draft.rejected_by = reason if status == UNREADABLE else FAILED
     draft.raw = raw
@@ -183,7 +183,7 @@ def _flag(key: str) -> Callable[[str], bool | None]:
 
 
 def _known(said: str, answer: str, f1: float, filters: Filters) -> bool:
-    """Whether a reply gives the answer: by token F1, or because the answer's tokens stand in it in a row."""
+    """Whether a reply gives the answer: by token F1, or because it contains the answer's tokens contiguously."""
     if _says_unknown(said):
         return False
     tokens, wanted = normalised(said), normalised(answer)
@@ -197,7 +197,7 @@ def _says_unknown(said: str) -> bool:
 
 
 def _token_f1(said: str, answer: str) -> float:
-    """Token F1 as in SQuAD's script; 1 for two texts without a token."""
+    """Token F1 as in SQuAD's script; 1 for two texts without tokens."""
     first, second = Counter(normalised(said)), Counter(normalised(answer))
     if not first or not second:
         return float(first == second)

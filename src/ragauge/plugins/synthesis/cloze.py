@@ -1,4 +1,4 @@
-"""A stand-in for a chat model, which shows the flow: a sentence with a name or a number left out."""
+"""A stand-in for a chat model, to show the flow: a sentence with a name or a number left out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAST, _MOST = 6, 60  # words of a sentence
 
 
 def write(drafts: Sequence[Draft], before: Mapping[str, list[str]], seed: int) -> None:
-    """Fills in a cloze question for every draft; rejects those of documents that have no further one."""
+    """Fills in a cloze question for every draft; rejects drafts whose documents have none left."""
     for draft in drafts:
         docno = draft.unit.docnos[0]
         known = set(before.get(f"{draft.unit.kind}/{docno}", ()))
@@ -33,7 +33,7 @@ def write(drafts: Sequence[Draft], before: Mapping[str, list[str]], seed: int) -
 
 
 def _possible(text: str) -> list[Written]:
-    """The cloze questions of a text: every sentence with every name and number that stands in it once.
+    """The cloze questions of a text: one per sentence and per name or number that occurs in it once.
 
     A heading of Markdown is no sentence, and no part of one.
     """

@@ -44,7 +44,7 @@ def _own_keys() -> str:
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     given = _parser().parse_args(arguments)
     from omegaconf.errors import OmegaConfBaseException
 

@@ -1,4 +1,4 @@
-"""Which documents questions are written from, and in what order: in equal shares of their strata."""
+"""Chooses documents to write questions from, in equal shares of their strata."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUARTERS = ("shortest", "short", "long", "longest")
 
 @dataclass(frozen=True)
 class Document:
-    """A document; its stratum is its share of the corpus."""
+    """A document and its stratum, a group of the corpus."""
 
     docno: str
     title: str
@@ -30,7 +30,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Documents:
-    """The documents that questions can be written from, by docno, in the order in which they are drawn.
+    """The documents to write questions from, by docno, in drawing order.
 
     too_short: how many have no sentence of MIN_WORDS words, the empty ones among them.
     by: the criterion of the strata: folder, length, none or a column.
@@ -42,7 +42,7 @@ class Documents:
 
 
 def drawn(docs: pd.DataFrame, stratify: str, seed: int) -> Documents:
-    """The documents of frame `docs` in an order: every beginning of it has each stratum at about its share.
+    """The documents of frame `docs`, ordered so that every prefix has each stratum at about its share.
 
     Systematic sampling: within a stratum the order is random; its documents are then spread evenly over the
     whole order. DataError where no document is long enough.
@@ -68,7 +68,7 @@ def drawn(docs: pd.DataFrame, stratify: str, seed: int) -> Documents:
 
 
 def window(document: Document, max_chars: int, seed: int, use: int) -> str:
-    """The document's text; of a longer one sentences in a row of at most max_chars, others at every use."""
+    """The document's text; from a longer one consecutive sentences of at most max_chars, others at every use."""
     text = document.text
     if len(text) <= max_chars:
         return text
@@ -85,7 +85,7 @@ def window(document: Document, max_chars: int, seed: int, use: int) -> str:
 
 
 def _longest_sentence(text: str) -> int:
-    """The words of its longest sentence, counted up to MIN_WORDS."""
+    """The number of words of its longest sentence, counted up to MIN_WORDS."""
     longest = 0
     for start, end in sentence_spans(text):
         longest = max(longest, len(words(text[start:end])))
@@ -95,7 +95,7 @@ def _longest_sentence(text: str) -> int:
 
 
 def _strata(docs: pd.DataFrame, stratify: str) -> tuple[str, list[str]]:
-    """The criterion that divides the documents, and the stratum of each."""
+    """The attribute that divides the documents, and the stratum of each."""
     if stratify in ("auto", "folder"):
         folders = [docno.partition("#")[0].rpartition("/")[0] for docno in docs["docno"]]
         if stratify == "folder" or len(set(folders)) > 1:

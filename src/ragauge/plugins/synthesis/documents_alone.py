@@ -1,4 +1,4 @@
-"""The documents of a dataset whose questions are not there yet, and questions that are."""
+"""The documents of a dataset that has no questions yet, and questions from a file."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _NAMES = ("query", "question")
 
 @runtime_checkable
 class HoldsDocuments(Protocol):
-    """A dataset whose questions are a file of their own, `topics`: without it there are documents still."""
+    """A dataset whose questions are a separate file, `topics`; it has documents without it."""
 
     name: str
     topics: Any
 
     def document_files(self) -> Mapping[str, Path]:
-        """The files that are read for the documents, by role; ConfigError if one is not there."""
+        """The document files by role; ConfigError if one does not exist."""
 
     def documents(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
-        """Frame `docs`, and which rows were dropped."""
+        """Frame `docs`, and the dropped rows."""
 
 
 def documents_of(source: Source) -> Source:
-    """The dataset itself, or of one whose file of questions is not set its documents alone."""
+    """The dataset itself, or only its documents if its file of questions is not set."""
     if isinstance(source, HoldsDocuments) and source.topics is None:
         return DocumentsAlone(source, source.name)
     return source
@@ -51,7 +51,7 @@ class DocumentsAlone:
     name: str
 
     def identity(self) -> dict[str, Any]:
-        """That of the dataset, in a name of its own."""
+        """The dataset's identity, under a name of its own."""
         return {"component": self.component, "version": self.version, "of": identity(self.source)}
 
     def files(self) -> Mapping[str, Path]:

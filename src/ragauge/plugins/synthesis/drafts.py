@@ -1,4 +1,4 @@
-"""A draft: a question with what it was written from, what each filter found, and which one struck."""
+"""A draft: a question with its source, each filter's result, and the filter that rejected it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REASONS = (
 
 @dataclass(frozen=True)
 class Written:
-    """The output of a writer: the answer is None where there is none to give.
+    """The output of a writer: the answer is None if there is none.
 
     evidence: (which document of the unit, sentence).
     """
@@ -36,7 +36,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Span:
-    """Where a sentence of evidence stands: text is the document's [start:end]."""
+    """The position of an evidence sentence: text is the document's [start:end]."""
 
     docno: str
     start: int
@@ -69,24 +69,24 @@ class Draft:
 
     @property
     def question(self) -> str:
-        """The question; only of drafts that were written."""
+        """The question of a written draft."""
         assert self.written is not None
         return self.written.question
 
     @property
     def qid(self) -> str:
-        """The kind, and what tells the question from others of other runs, too."""
+        """The kind, and a digest that separates the question from others, also of other runs."""
         text = "\n".join((*self.unit.docnos, self.written.question if self.written else str(self.number)))
         return f"{self.unit.kind}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
     def reject(self, reason: str, result: str = FAILED_FILTER) -> None:
-        """Marks the draft as rejected; `result` says how the filter of that name ended."""
+        """Marks the draft as rejected; `result` is the outcome of the filter of that name."""
         self.rejected_by = reason
         self.results[reason] = result
 
 
 def locate_evidence(draft: Draft, text_of: Callable[[str], str]) -> None:
-    """Fills in the spans; rejects a draft whose evidence does not stand in its documents, or is lacking.
+    """Fills in the spans; rejects a draft whose evidence is missing or not in its documents.
 
     White space aside, every sentence has to stand in its document as it is, and every document of the unit
     has to hold one. An unanswerable question has no evidence.

@@ -1,4 +1,4 @@
-"""Questions that say what another one says: of the same words, or near by their embeddings."""
+"""Questions that repeat another: with the same words, or with nearby embeddings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ragauge.texts.words import words
 
 
 class Known:
-    """The questions that a further one may not repeat.
+    """The questions that a new one may not repeat.
 
     cosine: from which on two questions are the same; None: only those of the same words, in any order.
     """
@@ -25,7 +25,7 @@ class Known:
         self._vectors = np.empty((0, 0), dtype=np.float32)  # rows beyond the names are room for more
 
     def add(self, named: Sequence[tuple[str, str]]) -> None:
-        """Takes questions, each with its name in reports."""
+        """Adds questions, each with its name in reports."""
         if not named:
             return
         for name, question in named:
@@ -44,7 +44,7 @@ class Known:
         self._vectors[n:needed] = vectors
 
     def check(self, drafts: Sequence[Draft]) -> None:
-        """Rejects drafts that repeat a known question; writes down which, and the cosine of the nearest."""
+        """Rejects drafts that repeat a known question; records which, and the cosine of the nearest."""
         if not drafts:
             return
         nearest = self._nearest([draft.question for draft in drafts])

@@ -1,4 +1,4 @@
-"""Names that a text holds, by their capitals, and which documents share a rare one.
+"""Names in a text, found by their capitals, and documents that share a rare one.
 
 In German, which writes every noun with a capital, a single word that stands behind an article somewhere is no name. In
 scripts without capitals what two documents share is the longest run of words, or of characters, that few others hold.
@@ -33,7 +33,7 @@ _BEHIND_ARTICLE = re.compile(
 
 
 def names(text: str) -> dict[str, tuple[int, int]]:
-    """The names of a text, by spelling, and where each first stands.
+    """The names of a text, by spelling, and the first position of each.
 
     A name is a run of capitalised words, or of numbers among them, with a single space between; function
     words at its beginning (The, In) are not part of it. A single word that opens a sentence is one only if it
@@ -74,7 +74,7 @@ def _runs(text: str, start: int, end: int) -> list[tuple[bool, list[re.Match[str
 
 
 def shared_names(texts: Mapping[str, str]) -> dict[str, list[tuple[str, str]]]:
-    """{docno: [(docno of another document, a name that both hold)]}, those that share the rarest name first.
+    """{docno: [(docno of another document, shared name)]}, rarest names first.
 
     Rare: held by at most _MOST_SHARED of the documents, and by at most a quarter of them.
     Documents without a name use the rare terms of at least _RARE_WORD letters, and those in scripts without capitals
@@ -121,7 +121,7 @@ def _terms(text: str, language: str, nouns: Collection[str]) -> Sequence[str]:
 
 
 def _pieces(text: str, language: str) -> Iterator[list[tuple[int, int]]]:
-    """Where the pieces of a text stand, in rows of such as follow one another."""
+    """The positions of a text's pieces, in runs of consecutive ones."""
     if size := _PIECE[language]:
         for run in _RUN.finditer(text):
             yield [(i, i + size) for i in range(run.start(), run.end() - size + 1)]
@@ -140,7 +140,7 @@ def _pieces(text: str, language: str) -> Iterator[list[tuple[int, int]]]:
 def _shared_runs(
     texts: Mapping[str, str], languages: Mapping[str, str], most: int
 ) -> Iterator[tuple[str, str, int, str]]:
-    """(docno, another one, documents that hold it, run): the runs of rare pieces that two documents share."""
+    """(docno, another one, documents that hold it, run): the runs of rare pieces in both documents."""
     rows = {docno: list(_pieces(text, languages[docno])) for docno, text in texts.items()}
     found = {docno: {texts[docno][a:b] for row in of for a, b in row} for docno, of in rows.items()}
     count = Counter(piece for pieces in found.values() for piece in pieces)

@@ -1,4 +1,4 @@
-"""The written files: JSON Lines that dataset=jsonl reads, the rejected drafts, and a sheet for people."""
+"""The written files: JSON Lines that dataset=jsonl reads, rejected drafts, and a sheet for people."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHEET = ("qid", "kind", "stand_in", "question", "answer", "evidence", "document
 
 @dataclass(frozen=True)
 class Files:
-    """Where the questions go, the rejected drafts, and the sheet."""
+    """The paths of the questions, the rejected drafts, and the sheet."""
 
     questions: Path
 
@@ -37,7 +37,7 @@ class Files:
         return self.questions.with_suffix(".sheet.csv")
 
     def refuse_existing(self, overwrite: bool) -> None:
-        """ConfigError where a file is there and is not to be overwritten, or its folder is a file."""
+        """ConfigError if a file exists and must not be overwritten, or its folder is a file."""
         for file in (self.questions, self.rejected, self.sheet):
             if file.is_dir():
                 raise ConfigError(f"out={self.questions}: {file} is a folder")
@@ -46,7 +46,7 @@ class Files:
 
 
 def checked_files(out: str | None, overwrite: bool) -> Files:
-    """The files of `out`; ConfigError where they cannot be written or are there."""
+    """The files of `out`; ConfigError if they exist or cannot be written."""
     if out is None or not str(out).strip():
         raise ConfigError("out is not set: give the file that questions go to, such as out=questions.jsonl")
     path = Path(out).expanduser()
@@ -60,7 +60,7 @@ def checked_files(out: str | None, overwrite: bool) -> Files:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Shared by all records of one synthesis: its writer, its seed, and the version of ragauge."""
+    """Fields of all records of one synthesis: its writer, its seed, and the version of ragauge."""
 
     model: str
     seed: int
@@ -69,7 +69,7 @@ class Provenance:
 
 
 def record(draft: Draft, documents: Documents, of: Provenance) -> dict[str, Any]:
-    """One draft as dataset=jsonl reads it; a rejected one has `rejected_by`, and what was wrong, too."""
+    """One draft in the form of dataset=jsonl; a rejected one also has `rejected_by` and the reason."""
     written = draft.written
     unit = draft.unit
     answerable = written is not None and written.answer is not None
@@ -110,7 +110,7 @@ def _lost_evidence(draft: Draft) -> dict[str, Any]:
 
 
 def write(result: Result, documents: Documents, files: Files, of: Provenance) -> list[Path]:
-    """Writes the files, each whole or not at all, and returns those that hold something.
+    """Writes each file whole or not at all; returns the nonempty ones.
 
     Where no question was accepted the rejected drafts alone are written.
     """
@@ -150,7 +150,7 @@ def sheet_text(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Writes a file, whole or not at all; ConfigError where it cannot be, OSError where the disk is full."""
+    """Writes a file whole or not at all; ConfigError if it cannot, OSError if the disk is full."""
     make_folder(file)
     draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     try:
@@ -165,7 +165,7 @@ def write_text(file: Path, text: str) -> None:
 
 
 def make_folder(file: Path) -> None:
-    """Makes the folder of a file; ConfigError where it cannot be written to."""
+    """Makes the folder of a file; ConfigError if it is not writable."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The flow: drafts are written and filtered in rounds, until enough have passed.
+"""The flow: writes and filters drafts in rounds, until enough have passed.
 
 The result follows from the documents, the settings and the replies alone. A run that is started again finds its replies
 in the ledger and asks nothing twice.
@@ -23,7 +23,7 @@ from ragauge.plugins.synthesis.units import Drawer, Unit
 
 @dataclass
 class Result:
-    """All drafts in the order in which they were written; those that nothing struck are accepted."""
+    """All drafts in order of writing; those without a rejection are accepted."""
 
     settings: Settings
     drafts: list[Draft] = field(default_factory=list)
@@ -37,19 +37,19 @@ class Result:
         return [draft for draft in self.drafts if draft.rejected_by is not None]
 
     def lacking(self) -> dict[str, int]:
-        """The number of questions that each kind still lacks; kinds with enough are left out."""
+        """The number of questions that each kind still lacks; omits kinds with enough."""
         there = Counter(draft.unit.kind for draft in self.accepted)
         return {kind: n - there[kind] for kind, n in self.settings.wanted().items() if n > there[kind]}
 
     def counts(self) -> dict[str, int]:
-        """How many drafts each filter rejected, in the order of REASONS."""
+        """The number of drafts that each filter rejected, in the order of REASONS."""
         struck = Counter(str(draft.rejected_by) for draft in self.rejected)
         return {reason: struck[reason] for reason in REASONS}
 
 
 @dataclass
 class Synthesis:
-    """The parts of a synthesis, for one run; ConfigError for a kind that the documents do not give.
+    """The parts of a synthesis, for one run; ConfigError for a kind that the documents cannot give.
 
     search: the retriever of the round trip; None: nothing is searched.   known: questions that are not to be written
         again, with their names in reports.   tell: gets a line on every round.
@@ -67,7 +67,7 @@ class Synthesis:
         self._drawer = Drawer(self.documents, list(self.settings.wanted()), self.embedder)
 
     def run(self) -> Result:
-        """Writes and filters until enough have passed, or `max_drafts` are written, or no pair is left."""
+        """Writes and filters until enough drafts pass, `max_drafts` are written, or no pair is left."""
         result = Result(self.settings)
         known = Known(self.embedder, self.settings.filters.duplicate_cosine)
         known.add(self.known)
@@ -92,7 +92,7 @@ class Synthesis:
         return result
 
     def tell_needs(self) -> None:
-        """Asks, of an Asking that is dry, all that the first round would ask if every draft passed."""
+        """Asks, of a dry Asking, everything that the first round would ask if every draft passed."""
         drafts: list[Draft] = []
         for kind, n in self.settings.wanted().items():
             while n and (units := self._drawer.draw(kind, n)):
@@ -121,7 +121,7 @@ class Synthesis:
             writing.write(drafts, self.documents, before, self.ask)
 
     def _filter(self, drafts: Sequence[Draft], known: Known) -> None:
-        """Free filters come first: a draft that one filter has struck is not looked at by the next."""
+        """Applies free filters first; a rejected draft skips the later filters."""
 
         def alive() -> list[Draft]:
             return [draft for draft in drafts if draft.rejected_by is None]
@@ -158,7 +158,7 @@ class Synthesis:
 
 
 def outcome(result: Result) -> dict[str, float]:
-    """Metrics of a synthesis: drafts, accepted ones in all and by kind, and what each filter struck."""
+    """Metrics of a synthesis: drafts, accepted ones in total and by kind, and rejections by filter."""
     accepted = result.accepted
     by_kind = Counter(draft.unit.kind for draft in accepted)
     searched = [draft for draft in accepted if "round_trip_rank" in draft.results and not draft.unanswerable]
@@ -173,5 +173,5 @@ def outcome(result: Result) -> dict[str, float]:
 
 
 def unanswered(result: Result) -> int:
-    """Drafts that were lost because a request had no reply: a rerun asks for these again."""
+    """Drafts lost because a request had no reply: a rerun asks for these again."""
     return sum(draft.rejected_by == FAILED for draft in result.drafts)

@@ -1,4 +1,4 @@
-"""The settings of a synthesis: what to write, how much of each kind, and the filters."""
+"""The settings of a synthesis: numbers of questions by kind, and the filters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST = 1_000_000
 
 @dataclass(frozen=True)
 class Filters:
-    """Which filters are on; `filters` in conf/synthesize.yaml says what each does."""
+    """The active filters; `filters` in conf/synthesize.yaml describes each."""
 
     follows: bool = True
     closed_book: str = "tokens"
@@ -76,12 +76,12 @@ class Settings:
 
     @property
     def stand_in(self) -> bool:
-        """Whether rules write, which stand in for a chat model."""
+        """Whether rules write, as a stand-in for a chat model."""
         return self.writer == "cloze"
 
     @property
     def most_drafts(self) -> int:
-        """Drafts that are written at most."""
+        """The largest number of drafts to write."""
         return 2 * self.n_questions if self.max_drafts is None else self.max_drafts
 
     def wanted(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The sheet that people have filled in, applied: the questions that they accepted."""
+"""Applies the sheet that people filled in: keeps the accepted questions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ACCEPT, _REJECT = "accept", "reject"
 
 @dataclass(frozen=True)
 class Applied:
-    """The questions of a file by decision: `undecided` has no decision, or no row in the sheet."""
+    """The questions of a file by decision: `undecided` ones have no decision, or no row in the sheet."""
 
     accepted: int
     rejected: int
@@ -29,7 +29,7 @@ class Applied:
 
 
 def apply_sheet(sheet: str, questions: str | None, out: str | None, overwrite: bool) -> Applied:
-    """Writes into `out` the questions of a file that its sheet accepts, as they stand, with the decision.
+    """Writes into `out` the questions that the sheet accepts, unchanged, with the decision.
 
     ConfigError for a path that cannot be used; DataError that names file, row and what is allowed.
     """
@@ -76,7 +76,7 @@ def _questions(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def _decisions(file: Path, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[str, str]]:
-    """By qid the decision ("accept", "reject" or "") and the comment."""
+    """The decision ("accept", "reject" or "") and the comment by qid."""
     table = read_texts(file)
     require_columns(file, table, ("qid", DECISION), None, f"it has {', '.join(map(str, table))}")
     found: dict[str, tuple[str, str]] = {}

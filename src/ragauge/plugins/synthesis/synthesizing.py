@@ -81,13 +81,13 @@ class SynthesisConfig(config.Config):
 
 
 def register() -> None:
-    """Makes known to Hydra `SynthesisConfig`, which conf/config.yaml starts from instead of `Config`."""
+    """Registers `SynthesisConfig` with Hydra, which conf/config.yaml starts from instead of `Config`."""
     config.register()
     ConfigStore.instance().store(name="schema", node=SynthesisConfig)
 
 
 def execute(cfg: DictConfig, choices: Mapping[str, str], tell: Tell) -> None:
-    """Runs the synthesis of the config; `tell` gets every line for the terminal. Errors as of a job."""
+    """Runs the synthesis of the config; `tell` gets every line for the terminal. Raises the errors of a job."""
     from omegaconf import OmegaConf
 
     from ragauge.plugins.synthesis.records import checked_files
@@ -145,7 +145,7 @@ def _pipeline(cfg: DictConfig) -> Pipeline:
 def _synthesis(
     cfg: DictConfig, choices: Mapping[str, str], pipeline: Pipeline, settings: Settings, tell: Tell
 ) -> Synthesis:
-    """The parts of a synthesis; ConfigError, before any work, where one that is needed is not chosen."""
+    """The parts of a synthesis; ConfigError, before any work, if a needed one is not chosen."""
     from ragauge.plugins.synthesis.asking import Asking
     from ragauge.plugins.synthesis.documents import drawn
     from ragauge.plugins.synthesis.rounds import Synthesis
@@ -188,7 +188,7 @@ def _numbered(path: str) -> list[tuple[int, str]]:
 
 
 def _check_retriever(components: Components, choices: Mapping[str, str]) -> None:
-    """ConfigError for a retriever that cannot search for a question alone, or asks an LLM for it."""
+    """ConfigError for a retriever that cannot search the documents by question alone, or asks an LLM."""
     retriever = components.retriever
     chosen = f"retriever={choices.get('retriever', '?')}"
     instead = "choose another, such as bm25, sim or hybrid, or filters.round_trip=skip"
@@ -199,7 +199,7 @@ def _check_retriever(components: Components, choices: Mapping[str, str]) -> None
 
 
 def _search(pipeline: Pipeline) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Questions to the chunks that the retriever finds, with their documents; builds the index if needed."""
+    """A function from questions to the retriever's chunks and their documents; builds the index if needed."""
 
     def search(topics: pd.DataFrame) -> pd.DataFrame:
         chunks = pipeline.frame("chunks")
@@ -214,7 +214,7 @@ def _search(pipeline: Pipeline) -> Callable[[pd.DataFrame], pd.DataFrame]:
 
 
 def _tell_needs(synthesis: Synthesis, tell: Tell) -> None:
-    """Prints what would be asked, and at most, in calls, tokens and money."""
+    """Prints the requests, and upper bounds of calls, tokens and money."""
     settings = synthesis.settings
     synthesis.tell_needs()
     sums = added_up(synthesis.ask.needs()) if len(synthesis.ask.needs()) else {}
@@ -265,7 +265,7 @@ def _run(cfg: DictConfig, choices: Mapping[str, str], pipeline: Pipeline, synthe
 
 
 def _check_failures(result: Result, max_missing_share: float) -> None:
-    """MissingError where so many requests failed that there are too few questions."""
+    """MissingError if so many requests failed that there are too few questions."""
     from ragauge.plugins.synthesis.rounds import unanswered
 
     failed, drafts = unanswered(result), len(result.drafts)
@@ -313,7 +313,7 @@ def _tell_outcome(result: Result, files: Any, written: list[Path], tell: Tell, d
 
 
 def write_config(cfg: DictConfig, out: Path) -> None:
-    """Writes the config and the installed packages into the folder `out`, which is made."""
+    """Makes the folder `out`, and writes the config and the installed packages into it."""
     from omegaconf import OmegaConf
 
     out.mkdir()

@@ -1,4 +1,4 @@
-"""The sources of questions: a document, or two that belong together; all once before any twice."""
+"""The sources of questions: a document, or a pair of related ones; uses all once before any twice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Unit:
 
 
 class Drawer:
-    """Gives units of each kind: every document at most once for a kind until all were used."""
+    """Draws units of each kind: every document at most once per kind until all were used."""
 
     def __init__(self, documents: Documents, kinds: Sequence[str], embedder: Embedder) -> None:
         self._documents = documents
@@ -59,7 +59,7 @@ class Drawer:
                 raise ConfigError(f"shares.{kind}: {why}; set shares without it: shares={{one_hop:1}}")
 
     def draw(self, kind: str, n: int) -> list[Unit]:
-        """At most n units, no two with a document in common; [] where there are no more."""
+        """At most n units without a document in common; [] if none is left."""
         if not self._waiting[kind]:
             self._waiting[kind] = next(self._cycles[kind], [])
         found, self._waiting[kind] = self._waiting[kind][:n], self._waiting[kind][n:]
@@ -72,7 +72,7 @@ class Drawer:
             use += 1
 
     def _paired(self, kind: str, pairs: Pairs) -> Iterator[list[Unit]]:
-        """Per cycle pairs that have no document in common; no pair comes twice."""
+        """Pairs without a document in common per cycle; no pair repeats."""
         done: set[frozenset[str]] = set()
         use = 0
         while True:
@@ -94,7 +94,7 @@ class Drawer:
         return shared_names({docno: f"{one.title}.\n\n{one.text}" for docno, one in self._pool.items()})
 
     def _alike(self, embedder: Embedder) -> Pairs:
-        """The nearest documents of the same stratum by the embedding of their opening, but for copies."""
+        """The nearest documents of the same stratum by the embedding of their opening, without copies."""
         docnos = list(self._pool)
         texts = [f"{one.title}\n{one.text[:_OPENING]}" for one in self._pool.values()]
         vectors = embedder.embed(texts)

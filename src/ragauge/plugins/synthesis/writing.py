@@ -1,4 +1,4 @@
-"""The writer that is a chat model: its prompt for each kind, and how its replies are read."""
+"""The writer by a chat model: its prompt for each kind, and the parsing of its replies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shown_of(unit: Unit, documents: Documents, settings: Settings) -> tuple[str,
 
 
 def write(drafts: Sequence[Draft], documents: Documents, before: Mapping[str, list[str]], ask: Asker) -> None:
-    """Fills in what the chat model writes for every draft; rejects those without a reply that can be read.
+    """Fills in the chat model's question for every draft; rejects drafts without a readable reply.
 
     before: the questions that were written from a document for the draft's kind, by `<kind>/<docno>`.
     """
@@ -90,7 +90,7 @@ def _reader(kind: str) -> Callable[[str], Written | None]:
 
 
 def _text(value: Any) -> str | None:
-    """A text or number as one line of text; None of what is neither, empty, endless or no Unicode."""
+    """A text or number as one line of text; None for other types and empty, overlong or non-Unicode values."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         value = json.dumps(value)
     if not isinstance(value, str) or not value.strip() or len(value) > _MOST_CHARS:
@@ -103,7 +103,7 @@ def _text(value: Any) -> str | None:
 
 
 def guess_of(draft: Draft) -> Written:
-    """A stand-in, in a dry run, for a question that is not written yet."""
+    """A stand-in, in a dry run, for an unwritten question."""
     sentences = []
     for which, text in enumerate(draft.shown):
         start, end = sentence_spans(text)[0]
