@@ -1,1 +1,1 @@
-"""Evidence that is made: pooled passages, graded and quoted by an evaluator, corrected by people (docs/annotate.md)."""
+"""Made evidence: pooled passages, graded and quoted by an evaluator, corrected by people (docs/annotate.md)."""

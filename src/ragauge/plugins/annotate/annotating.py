@@ -53,14 +53,14 @@ class AnnotationConfig(config.Config):
 
 
 def register() -> None:
-    """Makes known to Hydra `AnnotationConfig`, which conf/config.yaml starts from instead of `Config`."""
+    """Registers `AnnotationConfig` with Hydra, which conf/config.yaml starts from instead of `Config`."""
     config.register()
     ConfigStore.instance().store(name="schema", node=AnnotationConfig)
 
 
 @dataclass(frozen=True)
 class Annotation:
-    """Graded passages and evidence parts by qid, and an estimate of the evidence that deeper pools would add."""
+    """Graded passages and evidence parts by qid, and an estimate of evidence in deeper pools."""
 
     graded: Mapping[str, list[Graded]]
     parts: Mapping[str, list[Part]]
@@ -72,7 +72,7 @@ class Annotation:
         return [one for of_topic in self.graded.values() for one in of_topic]
 
     def metrics(self) -> dict[str, float]:
-        """Those of the MLflow run."""
+        """The metrics of the MLflow run."""
         every, parts = self.passages, [part for of_topic in self.parts.values() for part in of_topic]
         found: dict[str, float] = {
             "annotation_topics": len(self.graded),
@@ -91,7 +91,7 @@ class Annotation:
 
 
 def execute(cfgs: Mapping[str, DictConfig], choices: Mapping[str, str], tell: Tell) -> None:
-    """Annotates by the configs, one per retriever of the pool; `tell` gets every line. Errors as of a job."""
+    """Annotates by the configs, one per retriever of the pool; `tell` gets every line. Raises the errors of a job."""
     from omegaconf import OmegaConf
 
     cfg = next(iter(cfgs.values()))
@@ -143,7 +143,7 @@ def execute(cfgs: Mapping[str, DictConfig], choices: Mapping[str, str], tell: Te
 
 
 def pools_of(cfg: Any) -> list[str]:
-    """The names of `pool`; ConfigError for fewer than two, or one twice."""
+    """The names of `pool`; ConfigError for fewer than two, or a repeated one."""
     names = [str(name) for name in cfg.pool]
     if len(names) < 2 or len(set(names)) < len(names):
         raise ConfigError(f"pool=[{', '.join(names)}]: allowed are two or more different options of retriever")
@@ -151,7 +151,7 @@ def pools_of(cfg: Any) -> list[str]:
 
 
 def _pipeline(name: str, cfg: DictConfig) -> Pipeline:
-    """The pipeline of one retriever; ConfigError where it cannot be pooled to the depth."""
+    """The pipeline of one retriever; ConfigError if it cannot be pooled to the depth."""
     from ragauge.experiment.stages.components import instantiate_components
     from ragauge.experiment.stages.pipeline import Pipeline
     from ragauge.store import Store
@@ -173,7 +173,7 @@ def _pipeline(name: str, cfg: DictConfig) -> Pipeline:
 
 
 def _evaluator(pipeline: Pipeline, choices: Mapping[str, str], tell: Tell) -> ChatModel:
-    """The chat model that grades; a line where it is the one that answers. ConfigError where there is none."""
+    """The chat model that grades; warns if it also answers. ConfigError if there is none."""
     components = pipeline.components
     llm = components.llm if components.llm.kind == "chat" and isinstance(components.llm, ChatModel) else None
     found = components.evaluator if isinstance(components.evaluator, ChatModel) else llm
@@ -261,7 +261,7 @@ def _texts(cfg: DictConfig, pipeline: Pipeline, made: Annotation, model: str, fi
 
 
 def _check_failures(made: Annotation, most: float) -> None:
-    """MissingError where too many requests failed, or no reply could be read; a rerun asks for these alone."""
+    """MissingError if too many requests failed, or no reply was readable; a rerun asks only for these."""
     failed, every = sum(one.status == "failed" for one in made.passages), len(made.passages)
     unreadable = sum(one.status == "unreadable" for one in made.passages)
     if unreadable and failed + unreadable == every:

@@ -1,4 +1,4 @@
-"""The command `ragauge annotate`: evidence for topics that have none, from pooled passages that an evaluator grades."""
+"""The command `ragauge annotate`: evidence for topics without any, from pooled passages graded by an evaluator."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _own_keys() -> str:
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     given = _parser().parse_args(arguments)
     from omegaconf.errors import OmegaConfBaseException
 

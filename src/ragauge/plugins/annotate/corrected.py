@@ -1,4 +1,4 @@
-"""Means of IR scores over all topics as people's evidence would give them: PPI++ over a ratio.
+"""Estimates mean IR scores over all topics under people's evidence: PPI++ over a ratio.
 
 A topic without evidence has no IR score. So the mean is a ratio, the sum of scores over the number of topics with
 evidence. It is the R at which the mean of has * (score - R) is 0, has being 1 with evidence and 0 without.
@@ -23,7 +23,7 @@ _SAME = 1e-9  # scores that differ by less are equal
 
 @dataclass(frozen=True)
 class Corrected:
-    """The corrected mean, the mean of people's scores alone, and the weight of the made ones (lambda)."""
+    """The corrected mean, the mean of people's scores alone, and the weight of the made scores (lambda)."""
 
     mean: Estimate
     people_only: float
@@ -39,7 +39,7 @@ def corrected_mean(
     level: float = LEVEL,
     least: float = 0.0,
 ) -> Corrected:
-    """The mean over all topics as by people's evidence, with a t interval at `level` inside [least, 1].
+    """The mean over all topics under people's evidence, with a t interval at `level` inside [least, 1].
 
     people, made: float [topics], NaN without evidence by people (where labelled) or by the evaluator; also differences
     of two systems' scores, with `least` -1. labelled: bool [topics], a random sample of each `stratum`. Where people's

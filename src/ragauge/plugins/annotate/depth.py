@@ -1,4 +1,4 @@
-"""Evidence that the depth of a pool missed, estimated from new evidence at the deepest ranks.
+"""Estimates the evidence missed by a pool's depth, from new evidence at the deepest ranks.
 
 Zobel (SIGIR 1998) extrapolated TREC's pools by a power of the rank. Here the tail alone is taken, from half the depth
 on, since the first ranks hold the easy evidence. New evidence at rank d is in proportion to d^-b there: b = 1 for the
@@ -32,13 +32,13 @@ class Missed:
 
     @property
     def share(self) -> float:
-        """`value` over all parts up to twice the depth; NaN where no part was found at all."""
+        """`value` over all parts up to twice the depth; NaN if no part was found."""
         found = sum(self.by_rank)
         return self.value / (found + self.value) if found else float("nan")
 
 
 def missed(ranks: Sequence[Sequence[int]], depth: int, seed: int = 0, level: float = LEVEL) -> Missed | None:
-    """The estimate from the rank, 1 to depth, at which each part of each topic was first found; None at depth 1.
+    """The estimate from the rank, 1 to depth, at which each evidence part was first found; None at depth 1.
 
     Limits: quantiles of a bootstrap over topics with Poisson numbers, for the slopes that the module names. Where the
     lower half of the ranks brought nothing, the upper one is Poisson's exact limit of that zero.
@@ -61,6 +61,6 @@ def missed(ranks: Sequence[Sequence[int]], depth: int, seed: int = 0, level: flo
 
 
 def ratio(depth: int, slope: float) -> float:
-    """New evidence at ranks depth + 1 to 2 depth over that from half the depth to it, where it falls as d^-slope."""
+    """New evidence at ranks depth + 1 to 2 depth over that from half the depth to it, if it falls as d^-slope."""
     tail, beyond = np.arange(depth // 2 + 1, depth + 1), np.arange(depth + 1, 2 * depth + 1)
     return float((beyond ** -float(slope)).sum() / (tail ** -float(slope)).sum())

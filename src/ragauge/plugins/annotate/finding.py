@@ -1,4 +1,4 @@
-"""IR scores as by people's evidence (`human_evidence`), of a job and of a sweep's systems."""
+"""IR scores under people's evidence (`human_evidence`), for a job and for a sweep's systems."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ RECORD = "people_ir_scores"  # of job.json: {qid: score, null without evidence b
 
 
 class ByPeoplesEvidence(JobFinding):
-    """The mean IR score as people's evidence on a sample of the topics corrects it."""
+    """The mean IR score, corrected by people's evidence on a sample of the topics."""
 
     name = "people_evidence"
     after = "scores"
     metrics = (f"{METRIC}{{,_lo,_hi}}",)
 
     def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
-        """ConfigError or DataError for a sheet that does not serve."""
+        """ConfigError or DataError for an unusable sheet."""
         read_sheet(cfg.human_evidence)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
@@ -54,13 +54,13 @@ class ByPeoplesEvidence(JobFinding):
 
 
 class OfSystemsByPeoplesEvidence(Finding):
-    """The systems' IR scores, ranked as people's evidence corrects them."""
+    """The systems' IR scores, corrected by people's evidence and ranked."""
 
     name = "people_evidence"
     after = "people"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """A row per system at the sweep's budget; None where no job has scores by people's evidence."""
+        """A row per system at the sweep's budget; None if no job has scores by people's evidence."""
         wide = jobs.at_n.drop_duplicates(["qid", "system"]).set_index(["qid", "system"])
         of_system: dict[str, tuple[pd.DataFrame, dict[str, float]]] = {}
         for system, record in zip(jobs.systems, jobs.records, strict=True):
@@ -107,7 +107,7 @@ class OfSystemsByPeoplesEvidence(Finding):
 def corrected_of(
     rows: pd.DataFrame, people: dict[str, float], column: str = "ir_score", least: float = 0.0
 ) -> Corrected:
-    """`corrected_mean` of a row per topic; topics whose evidence the dataset gave are labelled by it."""
+    """The `corrected_mean` of a row per topic; the dataset's own evidence counts as people's."""
     made = rows[column].to_numpy(dtype=float, na_value=np.nan)
     given = rows[BY].eq(DATASET).to_numpy() if BY in rows else np.zeros(len(rows), dtype=bool)
     given = given & ~np.isnan(made)
@@ -123,7 +123,7 @@ def corrected_of(
 
 
 def _apart(best: tuple[pd.DataFrame, dict[str, float]], other: tuple[pd.DataFrame, dict[str, float]]) -> Corrected:
-    """The corrected difference of a system to the best one, over the topics of both."""
+    """The corrected difference between a system and the best one, over their common topics."""
     rows = other[0].merge(best[0][["qid", "ir_score"]], on="qid", suffixes=("", "_best"))
     people = {qid: score - best[1][qid] for qid, score in other[1].items() if qid in best[1]}
     return corrected_of(rows.assign(apart=rows["ir_score"] - rows["ir_score_best"]), people, "apart", -1.0)
@@ -151,7 +151,7 @@ def _table(rows: Sequence[tuple[str, float, Corrected, Corrected]]) -> pd.DataFr
 
 
 def _scores_by_people(job: Job) -> dict[str, float]:
-    """{qid: IR score of the job's context by people's evidence}, NaN where people found none."""
+    """{qid: IR score of the job's context by people's evidence}, NaN if people found none."""
     measure = job.pipeline.components.measure
     if is_corrected(measure):
         raise ConfigError("human_evidence: measure.correct=floor is not computed by people's evidence; leave it out")

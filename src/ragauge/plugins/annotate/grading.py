@@ -1,4 +1,4 @@
-"""The evaluator's grade of every pooled passage, its quotes held against the passage, and evidence parts of them.
+"""The evaluator's grade of every pooled passage, its quotes checked against the passage, and evidence parts.
 
 The grades are those of UMBRELA (Upadhyay et al. 2024, arXiv:2406.06519), 0 to 3, one request a passage.
 """
@@ -23,7 +23,7 @@ _MOST_QUOTES = 50
 
 @dataclass(frozen=True)
 class Verdict:
-    """The evaluator's reply on a passage: its grade, and the sentences that it quotes."""
+    """The evaluator's reply on a passage: its grade, and its quoted sentences."""
 
     grade: int
     quotes: tuple[str, ...]
@@ -46,13 +46,13 @@ class Graded:
 
     @property
     def quotes(self) -> list[str]:
-        """The verified quotes, as they stand in the passage."""
+        """The verified quotes, in the passage's wording."""
         return [self.passage.text[start:end] for start, end in self.spans]
 
 
 @dataclass(frozen=True)
 class Part:
-    """An evidence part: a quoted text, where it stands in its document, and the passages that hold it.
+    """A quoted text, its place in its document, and the passages that contain it.
 
     rank: the best rank at which a retriever found one of them; grade: their highest.
     """
@@ -75,7 +75,7 @@ def template() -> str:
 def grade(
     pools: Mapping[str, Sequence[Pooled]], questions: Mapping[str, str], chat: Any, store: Workplace, min_grade: int
 ) -> dict[str, list[Graded]]:
-    """{qid: its graded passages}; equal passages of a topic are one request.
+    """{qid: its graded passages}; equal passages of a topic share one request.
 
     Quotes count from `min_grade` on. chat: as `ragauge.llms.json_replies.ask_each` takes it. Unverified quotes are
     kept by name.
@@ -112,7 +112,7 @@ def grade(
 
 
 def read_verdict(reply: str) -> Verdict | None:
-    """The verdict of a reply; None for one of another form."""
+    """The verdict of a reply; None for another form."""
     said = json_of(reply)
     if not isinstance(said, dict):
         return None
@@ -125,7 +125,7 @@ def read_verdict(reply: str) -> Verdict | None:
 
 
 def parts_of(graded: Iterable[Graded]) -> list[Part]:
-    """The evidence parts of one topic, by rank: a text that several passages hold is one part.
+    """The evidence parts of one topic, by rank; passages with the same text share one part.
 
     The part is that of the passage that ranks first. A quote that stands inside a longer one is no part of its own.
     """

@@ -1,4 +1,4 @@
-"""The sheet that people filled in: their evidence for the topics of a random sample."""
+"""The sheet filled in by people: their evidence for a random sample of topics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NEEDED = ("qid", "docno", "grade", "quotes")
 
 @dataclass(frozen=True)
 class Row:
-    """A passage of the sheet that a person graded. quotes: theirs, else those of the evaluator; number: from 1.
+    """A sheet row graded by a person. quotes: theirs, else those of the evaluator; number: from 1.
 
     answers: whether the grade reaches the least of one that answers.
     """
@@ -35,7 +35,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Sheet:
-    """The rows of the topics that people finished, by qid; unfinished: topics with a row that has no grade."""
+    """The rows of completed topics, by qid; unfinished: topics with an ungraded row."""
 
     file: Path
     rows: Mapping[str, list[Row]]
@@ -43,7 +43,7 @@ class Sheet:
 
 
 def read_sheet(path: str | Path) -> Sheet:
-    """The sheet; ConfigError for a file that is not there, DataError that names file, row and what is allowed.
+    """The sheet; ConfigError if the file does not exist, DataError names file, row and allowed values.
 
     A row without `quotes` has those in `model_quotes`. A row that people added needs qid, docno, grade and quotes; its
     `min_grade` is 2 unless it says otherwise.
@@ -79,7 +79,7 @@ def read_sheet(path: str | Path) -> Sheet:
 
 
 def evidence_of(sheet: Sheet, docs: pd.DataFrame, qids: pd.Series) -> pd.DataFrame:
-    """Frame `evidence` of the sheet's topics, each text once; those for which people found none have no row.
+    """Frame `evidence` of the sheet's topics, each text once; topics without evidence have no row.
 
     A row that answers brings its quotes, which stand in its document character by character, white space aside.
     DataError that names the row of a quote that does not, of a grade without quotes, of an unknown qid or docno.

@@ -1,4 +1,4 @@
-"""The pool: the first passages of several retrievers, each once a topic, with its ranks."""
+"""The pool: the first passages of several retrievers, each once per topic, with its ranks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Pooled:
 def pooled(
     runs: Mapping[str, pd.DataFrame], chunks: pd.DataFrame, qids: Sequence[str], depth: int
 ) -> dict[str, list[Pooled]]:
-    """{qid: its pool by rank, then docno} from the frames `run` (rank from 0) of the retrievers, for these topics.
+    """{qid: its pool by rank, then docno} from the retrievers' frames `run` (rank from 0), for these topics.
 
     chunks: frame `chunks`, which holds every passage that was found. A topic without hits has an empty pool.
     """

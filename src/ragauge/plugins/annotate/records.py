@@ -28,7 +28,7 @@ _SHEET = (
 
 @dataclass(frozen=True)
 class Files:
-    """Where the topics go, and the files beside them."""
+    """The paths of the topics and of the files beside them."""
 
     topics: Path
     corpus: Path | None
@@ -47,7 +47,7 @@ class Files:
 
 
 def checked_files(out: str | None, corpus: str | None, overwrite: bool) -> Files:
-    """The files of `out` and `corpus`; ConfigError where one is there, is a folder, or has another ending."""
+    """The files of `out` and `corpus`; ConfigError if one exists, is a folder, or has another ending."""
     if out is None or not out.strip():
         raise ConfigError("out is not set: give the file that topics and evidence go to, such as out=annotated.jsonl")
     for key, name in (("out", out), ("corpus", corpus)):
@@ -66,7 +66,7 @@ def checked_files(out: str | None, corpus: str | None, overwrite: bool) -> Files
 
 @dataclass(frozen=True)
 class Provenance:
-    """The evaluator, its prompt, the pool and the version, which all annotated topics share."""
+    """The evaluator, its prompt, the pool and the version, shared by all annotated topics."""
 
     model: str
     prompt: str
@@ -76,7 +76,7 @@ class Provenance:
     version: str
 
     def of(self, graded: Sequence[Graded]) -> dict[str, Any]:
-        """The entry of one topic, with how many passages were graded."""
+        """The entry of one topic, with its number of graded passages."""
         return {
             "model": self.model,
             "prompt_sha256": sha256(self.prompt),
@@ -97,7 +97,7 @@ def topic_records(
     parts: Mapping[str, Sequence[Part]],
     provenance: Provenance,
 ) -> list[dict[str, Any]]:
-    """All topics as dataset=jsonl reads them; those that were not annotated keep the evidence that they have."""
+    """All topics in the form of dataset=jsonl; topics not annotated keep their evidence."""
     given = {str(qid): rows for qid, rows in evidence.groupby("qid")}
     records = []
     for row in topics.to_dict("records"):
@@ -152,7 +152,7 @@ def _given(rows: pd.DataFrame | None) -> list[dict[str, Any]]:
 
 
 def _documents(graded: Sequence[Graded], least: int) -> dict[str, int]:
-    """The highest grade of each document with a passage of grade `least` or above."""
+    """The highest grade of each document that has a passage of grade `least` or above."""
     found: dict[str, int] = {}
     for one in graded:
         if one.grade is not None and one.grade >= least:
@@ -161,13 +161,13 @@ def _documents(graded: Sequence[Graded], least: int) -> dict[str, int]:
 
 
 def qrels_text(graded: Mapping[str, Sequence[Graded]]) -> str:
-    """TREC's qrels of all documents that were graded, those of grade 0, too: a document has its best passage's."""
+    """TREC's qrels of all graded documents, including grade 0; a document has its best passage's grade."""
     rows = [(qid, *one) for qid, of_topic in graded.items() for one in _documents(of_topic, 0).items()]
     return "".join(f"{qid} 0 {docno} {grade}\n" for qid, docno, grade in rows)
 
 
 def pool_records(graded: Mapping[str, Sequence[Graded]]) -> list[dict[str, Any]]:
-    """Every passage of every pool: where it was found, its grade (null where the reply is missing), its quotes."""
+    """Every passage of every pool: its ranks, its grade (null if the reply is missing), its quotes."""
     return [
         {
             "qid": qid,
@@ -188,7 +188,7 @@ def pool_records(graded: Mapping[str, Sequence[Graded]]) -> list[dict[str, Any]]
 def sheet_text(
     topics: pd.DataFrame, graded: Mapping[str, Sequence[Graded]], n: int, seed: int, min_grade: int = 2
 ) -> str:
-    """The sheet for people: the passages of n topics that were drawn uniformly, the topics in random order.
+    """The sheet for people: the passages of n uniformly drawn topics, the topics in random order.
 
     A file that people filled from the top is therefore a random sample, too.
     """
@@ -218,7 +218,7 @@ def sheet_text(
 
 
 def corpus_text(docs: pd.DataFrame) -> str:
-    """The documents as dataset=jsonl reads them."""
+    """The documents in the form of dataset=jsonl."""
     rows = zip(docs["docno"], docs["title"], docs["text"], strict=True)
     return "".join(
         json.dumps({"docno": docno, "title": title, "text": text}, ensure_ascii=False) + "\n"

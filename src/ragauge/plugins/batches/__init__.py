@@ -1,1 +1,1 @@
-"""`llm.submit=batch`: all calls of a stage as one batch of the provider, at its price for batches."""
+"""`llm.submit=batch`: sends all calls of a stage as one provider batch, at the batch price."""

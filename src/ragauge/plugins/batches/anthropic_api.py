@@ -1,4 +1,4 @@
-"""Anthropic's message batches, of the model that a LangChain ChatAnthropic is: create, look, list, results.
+"""Anthropic's message batches, for the model of a LangChain ChatAnthropic: create, look, list, results.
 
 Their batches keep no name of ours, but their requests do: half of a `custom_id` is the request's key in the ledger,
 half our name of the batch. It can be read once a batch has ended. So a batch whose creation got no answer is looked for
@@ -47,7 +47,7 @@ _NOT_OF_BODY = ("stream", "timeout", "extra_headers", "extra_query")
 
 
 class AnthropicBatches(Provider):
-    """A `BatchApi`. Requests go in the body of the creation, so that there is nothing to upload."""
+    """A `BatchApi`. Requests go in the body of the creation, without an upload."""
 
     most_requests, most_bytes = 100_000, 240_000_000  # Anthropic takes 256 MB
 
@@ -90,7 +90,7 @@ class AnthropicBatches(Provider):
         return self.tried(lambda: _state(self.parsed(self._asked("GET", _of(remote))), remote))
 
     def find(self, name: str, since: float, n_requests: int, known: Collection[str]) -> str | None:
-        """The id of the batch whose requests have our name. Undecided while a batch of that size has not ended."""
+        """The id of the batch with our name on its requests. Undecided while a batch of that size is running."""
 
         def search() -> str | None:
             waiting = []
@@ -134,7 +134,7 @@ class AnthropicBatches(Provider):
         return await _successful(await self._client.request(method, path, **more))
 
     def of_request(self, name: str, about: Mapping[str, Any]) -> Line:
-        """The line of a request among the results."""
+        """A request's line among the results."""
         result = about["result"]
         kind = word_of(result["type"])
         if kind == "errored":  # an error of the API within an object of its own
@@ -153,7 +153,7 @@ def _of(remote: str) -> str:
 
 
 async def _successful(response: Any) -> Any:
-    """The response; raises for a status that says that it is an error."""
+    """The response; raises for an error status."""
     import httpx
 
     if not response.is_success:
@@ -164,7 +164,7 @@ async def _successful(response: Any) -> Any:
 
 
 def _as_message(body: Mapping[str, Any]) -> Any:
-    """The message as LangChain makes it of a reply."""
+    """The reply as LangChain's message."""
     from langchain_core.messages import AIMessage
 
     return AIMessage(
@@ -174,7 +174,7 @@ def _as_message(body: Mapping[str, Any]) -> Any:
 
 
 def _usage(usage: Any) -> dict[str, int | None]:
-    """The tokens of a reply; none where what stands there is no counts, since the text is a reply all the same."""
+    """The tokens of a reply; none if its counts are malformed, since the text is still a reply."""
     if not isinstance(usage, Mapping):
         return {}
     read, written = token_counts(usage.get("input_tokens"), usage.get("output_tokens"))
@@ -183,7 +183,7 @@ def _usage(usage: Any) -> dict[str, int | None]:
 
 
 def _created(batch: Mapping[str, Any]) -> float:
-    """When a batch was created, in seconds since 1970; inf where it does not say."""
+    """When a batch was created, in seconds since 1970; inf if not given."""
     try:
         return datetime.fromisoformat(batch["created_at"]).timestamp()
     except (KeyError, TypeError, ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""The interface of a provider's batches, and what both providers have in common: attempts, limits, odd replies.
+"""The interface of a provider's batches, and its shared parts: attempts, limits, malformed replies.
 
 Every request is made by `ragauge.llms.clients`, which limits how long an answer may be and how long it may take.
 """
@@ -40,20 +40,20 @@ _LONGEST_ERROR = 20_000  # characters that are searched for keys; 500 of them ar
 
 
 class Unsure(Exception):
-    """The creation of a batch got no answer that names it: it may have been made."""
+    """The reply to a batch's creation does not name it: the batch may exist."""
 
 
 class Undecided(Exception):
-    """A batch of the list that has not ended, or has no id, may be the one that is looked for."""
+    """A listed batch that has not ended, or has no id, may be the wanted one."""
 
 
 class OddReply(Exception):
-    """A reply of the provider in another form than its API documents; the request may be made again."""
+    """A provider's reply in another form than its API documents; the request may be repeated."""
 
 
 @dataclass(frozen=True)
 class State:
-    """The state of a batch at the provider; `completed` and `total` count its requests, 0 where it does not say.
+    """The state of a batch at the provider; `completed` and `total` count its requests, 0 if not given.
 
     open: whether it has not ended.   status: completed, failed, cancelled or expired at its end, else the provider's
     word.   files: where its replies are, which `BatchApi.downloaded` takes.   known: False for a word that the API does
@@ -96,22 +96,22 @@ class BatchApi(Protocol):
     most_bytes: int
 
     def custom_id(self, batch: str, key: str) -> str:
-        """The name of the request with this key of the ledger in the batch of this name of ours."""
+        """The name in our batch for the request with this ledger key."""
 
     def line(self, custom_id: str, prompt: str, options: Mapping[str, Any]) -> bytes:
-        """The request as it stands in a batch. ConfigError for a model that batches do not serve."""
+        """The request as a line of a batch. ConfigError for a model without batches."""
 
     def upload(self, name: str, lines: Sequence[bytes]) -> Any:
-        """Brings the requests to the provider, where that is a step of its own; it starts nothing."""
+        """Uploads the requests, if the provider needs a separate step; it starts nothing."""
 
     def create(self, uploaded: Any, name: str) -> str:
-        """The provider's id of the new batch. Unsure where it may have been made; RagaugeError where it was not."""
+        """Creates a batch; returns the provider's id. Unsure if it may exist; RagaugeError if it does not."""
 
     def look(self, remote: str) -> State:
         """The state of a batch at the provider."""
 
     def find(self, name: str, since: float, n_requests: int, known: Collection[str]) -> str | None:
-        """The provider's id of the batch of our name that was created after a time, None where it lists none.
+        """The provider's id of the batch of our name created after a time, None if not listed.
 
         known: ids of batches of other names.   Raises Undecided where that shows only later.
         """
@@ -119,7 +119,7 @@ class BatchApi(Protocol):
     def downloaded(
         self, file: str, n_requests: int, names: Collection[str], read: Callable[[Iterator[Line]], None]
     ) -> None:
-        """Gives the lines of a file to `read`; where the connection breaks, all of them once more.
+        """Passes the lines of a file to `read`; again from the start if the connection breaks.
 
         n_requests: the number of requests in the batch, 0 if it is not known.   names: custom ids of the requests whose
         lines are read; of another line the custom id alone is.
@@ -135,7 +135,7 @@ class Provider:
         self.llm, self.what, self.place = llm, what, place
 
     def create(self, uploaded: Any, name: str) -> str:
-        """The id of the new batch. Unsure where it may have been made; RagaugeError where it was not."""
+        """Creates a batch; returns its id. Unsure if it may exist; RagaugeError if it does not."""
         for attempt in range(self.llm.retries + 1):
             try:
                 return id_of(self.created(uploaded, name), "of a creation")
@@ -152,11 +152,11 @@ class Provider:
     def downloaded(
         self, file: str, n_requests: int, names: Collection[str], read: Callable[[Iterator[Line]], None]
     ) -> None:
-        """Gives the lines of a file to `read`; where the connection breaks, all of them once more."""
+        """Passes the lines of a file to `read`; again from the start if the connection breaks."""
         self.tried(lambda: read(self.lines(file, n_requests, names)))
 
     def lines(self, file: str, n_requests: int, names: Collection[str]) -> Iterator[Line]:
-        """The lines of a file of replies, up to what so many requests can come to; BadResponse beyond that."""
+        """The lines of a file of replies, up to the size that so many requests can reach; BadResponse beyond."""
         of_one = _BYTES_OF_REPLY + _BYTES_OF_TOKEN * self.llm.token_bounds("")[1]
         most = LONGEST + of_one * min(n_requests or self.most_requests, self.most_requests)
         rest, n = bytearray(), 0
@@ -176,7 +176,7 @@ class Provider:
             yield self._read(bytes(rest), names)
 
     def _read(self, data: bytes, names: Collection[str] | None = None) -> Line:
-        """The line as it is read, of requests of these names; what is odd of a request that is named may have cost."""
+        """The parsed line, for requests of these names; a malformed line of a named request may have cost money."""
         try:
             about = {} if has_many_parts(data) else json.loads(data)
             name = about["custom_id"]
@@ -196,7 +196,7 @@ class Provider:
         raise NotImplementedError
 
     def of_request(self, name: str, about: Mapping[str, Any]) -> Line:
-        """The line of a request, from its JSON; may raise whatever an odd one leads to."""
+        """Parses the JSON line of a request; may raise any error for a malformed one."""
         raise NotImplementedError
 
     def listed(self, page: Callable[[str | None], Any]) -> Iterator[Mapping[str, Any]]:
@@ -232,7 +232,7 @@ class Provider:
             raise OddReply(f"the answer is no JSON: {beginning(content.decode('utf-8', 'replace'))}") from None
 
     def tried(self, work: Callable[[], T]) -> T:
-        """The result of work that may be done twice: tried again as calls are."""
+        """The result of repeatable work, retried like calls."""
         for attempt in range(self.llm.retries + 1):
             try:
                 return work()
@@ -241,7 +241,7 @@ class Provider:
         raise AssertionError  # the last attempt raises
 
     def pause_or_raise(self, error: Exception, attempt: int) -> None:
-        """Waits before another attempt; raises where none is left, or none can succeed."""
+        """Waits before another attempt; raises if none is left, or none can succeed."""
         told = f"{self.what}: {self.llm.place}"
         if (bad := bad_response(error)) is not None:
             if isinstance(bad, Redirected):
@@ -269,7 +269,7 @@ _GOES_ON = "nothing is lost, and the same command goes on"
 
 
 def _may_have_made(error: Exception) -> bool:
-    """Whether the provider may have made the batch of a creation that ended in this error."""
+    """Whether the provider may have created the batch despite this error."""
     if isinstance(bad := bad_response(error), Redirected):
         return bad.status in (302, 303)  # the other ones say to send the same request elsewhere
     status = status_of(error)
@@ -278,12 +278,12 @@ def _may_have_made(error: Exception) -> bool:
 
 
 def bad_response(error: BaseException) -> BadResponse | None:
-    """The BadResponse that an error is, or that a client put an error of its own around."""
+    """The BadResponse that an error is or that a client wrapped."""
     return next((link for link in causes(error) if isinstance(link, BadResponse)), None)
 
 
 def id_of(reply: Any, what: str) -> str:
-    """The id in a reply of the provider; OddReply where it has none that can be one."""
+    """The id in a provider's reply; OddReply if it has no valid one."""
     found = reply.get("id") if isinstance(reply, Mapping) else None
     if not isinstance(found, str) or not found.strip() or len(found) > _LONGEST_ID or not found.isprintable():
         raise OddReply(f"the reply {what} has no id: {beginning(reply)}")
@@ -291,13 +291,13 @@ def id_of(reply: Any, what: str) -> str:
 
 
 def count_of(counts: Mapping[str, Any], *names: str) -> int:
-    """The sum of the counts of these names; what is no count is 0."""
+    """The sum of the counts of these names; counts invalid ones as 0."""
     found = [counts.get(name) for name in names]
     return sum(n for n in found if isinstance(n, int) and not isinstance(n, bool) and n > 0)
 
 
 def word_of(status: Any) -> str:
-    """The word for a batch's state in small letters, or its beginning; whatever else stands there, as JSON."""
+    """A batch's state in lower case, shortened; other values as JSON."""
     return beginning(status.lower() if isinstance(status, str) else status)
 
 
@@ -308,12 +308,12 @@ def beginning(reply: Any) -> str:
 
 
 def shown(error: Exception) -> str:
-    """The error with its class, without keys, of a length that a line takes."""
+    """The error with its class, without keys, cut to the length of a line."""
     return redact(f"{type(error).__name__}: {error}"[:_LONGEST_ERROR])[:500]
 
 
 def told(error: Any) -> str:
-    """Code or type and message of a provider's error, or whatever it is, on one line."""
+    """Code or type and message of a provider's error, or the whole value, on one line."""
     if isinstance(error, Mapping):
         error = ": ".join(str(error[name]) for name in ("code", "type", "message") if error.get(name)) or error
     return " ".join(redact(str(error)[:_LONGEST_ERROR]).split())[:500]

@@ -1,4 +1,4 @@
-"""Looks at open batches, and brings the replies of those that have ended into the ledger."""
+"""Checks open batches, and writes the replies of ended ones into the ledger."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Collector:
     _without_files: dict[str, float] = field(default_factory=dict)  # since when, by our name of a batch
 
     def has_ended(self, batch: OpenBatch) -> bool:
-        """Looks at a batch; True where its requests have now their replies, or stand in no batch any more."""
+        """Checks a batch; True if its requests now have replies, or are in no batch any more."""
         if batch.place != self.api.place:
             raise ConfigError(
                 f"{self.requests.what}: batch {batch.remote or batch.name} is open at {batch.place}, and chat.base_url "
@@ -73,11 +73,11 @@ class Collector:
         return True
 
     def is_overdue(self, batch: OpenBatch) -> bool:
-        """Whether a batch is open for longer than providers take."""
+        """Whether a batch has been open for longer than providers take."""
         return bool(batch.sent_at) and time.time() > batch.sent_at + WINDOW + _GRACE
 
     def _lacks_files(self, batch: OpenBatch, state: State) -> bool:
-        """Whether a batch that is completed names no file of replies yet; MissingError where it stays so."""
+        """Whether a completed batch names no file of replies yet; MissingError if that persists."""
         if state.status != "completed" or state.files:
             return False
         since = self._without_files.setdefault(batch.name, time.monotonic())
@@ -92,17 +92,17 @@ class Collector:
         )
 
     def completed(self) -> int:
-        """The requests of open batches that have their replies at the provider."""
+        """The number of requests in open batches with replies at the provider."""
         return sum(state.completed for state in self.states.values())
 
     def tell(self) -> None:
-        """Warns of lines and usage that are not as they should be."""
+        """Warns of malformed lines and usage."""
         for name, n in self._noted.items():
             if n:
                 log.warning("%s: %d %s", self.requests.what, n, _NOTED[name])
 
     def _adopted(self, batch: OpenBatch) -> bool:
-        """Finds the id of a batch whose process has ended, or forgets a batch that was not made; False to wait."""
+        """Finds the id of a dead process's batch, or forgets a batch that was never created; False to wait."""
         if not self.ledger.claim(batch.name):
             return False  # its process is at work on it
         try:
@@ -130,7 +130,7 @@ class Collector:
             self.ledger.release(batch.name)
 
     def _collect(self, batch: OpenBatch, state: State) -> None:
-        """Writes every reply of a batch that has ended, and what became of its other requests."""
+        """Writes every reply of an ended batch, and the outcome of its other requests."""
         entered, asked = table.requests_of(self.ledger, batch.name), self.requests
         names = {self.api.custom_id(batch.name, key): key for key in entered}
         reading = _Reading(names)
@@ -161,7 +161,7 @@ class Collector:
             )
 
     def _read(self, reading: _Reading, batch: OpenBatch, entered: Mapping[str, Request], lines: Iterator[Line]) -> None:
-        """Writes the replies among the lines of a file, some at a time; those before a line that breaks off, too."""
+        """Writes the replies among the lines of a file, some at a time; keeps those before a break."""
         reading.begin()
         some: dict[str, Line] = {}
         size = 0
@@ -177,7 +177,7 @@ class Collector:
             self._settle(batch, some, entered)
 
     def _settle(self, batch: OpenBatch, lines: Mapping[str, Line], entered: Mapping[str, Request]) -> None:
-        """Writes the calls of these lines into the ledger, and takes their requests out of the batch."""
+        """Writes the calls of these lines into the ledger, and removes their requests from the batch."""
         calls = {key: self._call(entered[key], line) for key, line in lines.items()}
         for key in table.settle(self.ledger, batch.name, calls):
             call, line = calls[key], lines[key]
@@ -188,7 +188,7 @@ class Collector:
                 self.requests.has_failed(key, line.error or ("" if call is None else call.finish), again)
 
     def _call(self, request: Request, line: Line) -> Call | None:
-        """The line as a call in the ledger; None for one that was not charged."""
+        """The line as a call in the ledger; None if it was not charged."""
         received = line.received
         if received is None and not line.charged:
             return None
@@ -216,7 +216,7 @@ class Collector:
 
 
 class _Reading:
-    """Sorts the lines of a batch's files into replies and failures. A file may be begun again.
+    """Sorts the lines of a batch's files into replies and failures. A file may restart.
 
     The first reply to a request counts, wherever it stands; without one the first line that says why there is none.
     """
@@ -230,12 +230,12 @@ class _Reading:
         self.begin()
 
     def begin(self) -> None:
-        """A file begins, for the first time or once more."""
+        """Starts a file, for the first time or again."""
         self._of_file: set[str] = set()
         self._noted: Counter[str] = Counter()
 
     def reply_to(self, line: Line) -> str | None:
-        """The key of the request that the line is the first reply to; None for any other line."""
+        """The key of the request to which the line is the first reply; None for any other line."""
         key = self._names.get(line.custom_id)
         self.n_named += bool(line.custom_id)
         if key is None:
@@ -251,6 +251,6 @@ class _Reading:
         return None
 
     def finish(self) -> Counter[str]:
-        """The file has ended; how many of its lines were strange, or on a request that had one."""
+        """Ends the file; returns the numbers of unknown lines and of repeated ones."""
         self._of_files |= self._of_file
         return self._noted

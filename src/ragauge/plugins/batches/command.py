@@ -28,7 +28,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     given = _parser().parse_args(arguments)
     from ragauge.llms.ledger import existing_place, open_ledger
     from ragauge.plugins.batches import table as batches

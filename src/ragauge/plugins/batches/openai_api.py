@@ -1,4 +1,4 @@
-"""OpenAI's files and batches, of the model that a LangChain ChatOpenAI is: upload, create, look, list, download.
+"""OpenAI's files and batches, for the model of a LangChain ChatOpenAI: upload, create, look, list, download.
 
 Bodies of requests and messages of replies are LangChain's own, so that a call in a batch is the same call.
 """
@@ -57,7 +57,7 @@ class OpenAIBatches(Provider):
         return key
 
     def line(self, custom_id: str, prompt: str, options: Mapping[str, Any]) -> bytes:
-        """The request as a line of a batch's file. ConfigError for a model that does not use chat completions."""
+        """The request as a line of a batch's file. ConfigError for a model without chat completions."""
         body = self._model._get_request_payload([("human", prompt)], **options)
         if "messages" not in body:
             raise ConfigError(f"submit=batch: {self.llm.place} does not use chat completions, which batches are of")
@@ -67,7 +67,7 @@ class OpenAIBatches(Provider):
         return json.dumps(request, ensure_ascii=False).encode() + b"\n"
 
     def upload(self, name: str, lines: Sequence[bytes]) -> str:
-        """The id of the uploaded file; a file that no batch uses costs nothing, so it is tried again."""
+        """The id of the uploaded file; retries, since an unused file costs nothing."""
         content = b"".join(lines)
         file = (f"ragauge-{name}.jsonl", content, "application/jsonl")
 
@@ -91,7 +91,7 @@ class OpenAIBatches(Provider):
         return self.tried(lambda: _state(self.parsed(self._batches.retrieve(remote)), remote))
 
     def find(self, name: str, since: float, n_requests: int, known: Collection[str]) -> str | None:
-        """The id of the batch that has our name in its metadata, or the file that was uploaded under our name."""
+        """The id of the batch with our name in its metadata, or the file uploaded under our name."""
 
         def search() -> str | None:
             for one in self.listed(self._page):
@@ -122,7 +122,7 @@ class OpenAIBatches(Provider):
         return self._opened(file)
 
     def of_request(self, name: str, about: Mapping[str, Any]) -> Line:
-        """The line of a request in an output or error file."""
+        """A request's line in an output or error file."""
         answer, failed = about.get("response"), about.get("error")
         if not isinstance(answer, Mapping):
             # Without a response and an error the line says nothing of what became of the request.
@@ -146,7 +146,7 @@ def _status(status: Any) -> int | None:
 
 
 def _with_plain_usage(body: Any) -> dict[str, Any]:
-    """The body of a reply with its two counts of tokens; without them where they are none, so that its text counts."""
+    """A reply's body with its two token counts, or without them if invalid, so that its text counts."""
     if not isinstance(body, Mapping):
         raise OddReply(f"a reply that is none: {beginning(body)}")
     usage, names = body.get("usage"), ("prompt_tokens", "completion_tokens")

@@ -1,4 +1,4 @@
-"""The requests of a stage that is asked by batches: attempts, costs and replies."""
+"""The requests of a stage sent in batches: attempts, costs and replies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Attempts:
 
 @dataclass
 class Requests:
-    """The requests of a stage by key, and the replies to those that are done.
+    """The requests of a stage by key, and the replies received.
 
     jobs: (key, request, prompt).
     """
@@ -48,7 +48,7 @@ class Requests:
     _given_up: Counter[str] = field(default_factory=Counter)
 
     def take_known(self) -> list[str]:
-        """The keys that lack a reply, once the ledger's are taken, and errors where no further attempt is made."""
+        """Takes the ledger's replies, and errors without further attempts; returns the keys that lack a reply."""
         lacking = [key for key in self.jobs if key not in self.done]
         known = self.known(lacking)
         for key in lacking:
@@ -65,11 +65,11 @@ class Requests:
         return [key for key in lacking if key not in self.done]
 
     def known(self, keys: Sequence[str]) -> dict[str, Reply]:
-        """The ledger's replies by key that are not to be asked for now."""
+        """The ledger's replies by key that need no new request now."""
         return known_replies(self.ledger, keys, self.readers)
 
     def refuse(self, key: str, error: str) -> None:
-        """Notes that no attempt at the request can succeed."""
+        """Records that no attempt at the request can succeed."""
         self._attempts[key].error, self._attempts[key].hopeless = error, True
 
     def hopeless(self, keys: Sequence[str]) -> bool:
@@ -77,12 +77,12 @@ class Requests:
         return any(self._attempts[key].hopeless for key in keys)
 
     def has_failed(self, key: str, error: str, again: bool = True) -> None:
-        """Notes an attempt without a reply."""
+        """Records an attempt without a reply."""
         one = self._attempts[key]
         one.failed, one.error, one.hopeless = one.failed + 1, error, one.hopeless or not again
 
     def was_paid(self, key: str, call: Call) -> None:
-        """Adds a call to what this key has used; a reply that cannot be read is set aside, and asked for once more."""
+        """Adds a call to the key's usage; sets an unreadable reply aside, to ask once more."""
         if key not in self.jobs:
             return
         one, reply = self._attempts[key], as_reply(call)

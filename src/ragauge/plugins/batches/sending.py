@@ -1,4 +1,4 @@
-"""Puts requests into the ledger's table of open batches, and creates the batch at the provider."""
+"""Writes requests into the ledger's table of open batches, and creates the batch at the provider."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Sender:
-    """Submits requests as batches. `unsure` counts the creations that got no answer."""
+    """Submits requests as batches. `unsure` counts the unanswered creations."""
 
     llm: ChatSettings
     api: BatchApi
@@ -34,7 +34,7 @@ class Sender:
     unsure: int = 0
 
     def submit(self, keys: Sequence[str], wait_for_room: bool) -> bool:
-        """Submits what fits of the requests as one batch; False where none was and none was found to be hopeless.
+        """Submits as many requests as fit in one batch; False if none was and none was found to be hopeless.
 
         Raises GateError where the money allows none, unless other batches may leave room (`wait_for_room`).
         """
@@ -51,7 +51,7 @@ class Sender:
             self.ledger.release(batch.name)
 
     def _enter(self, batch: OpenBatch, keys: Sequence[str]) -> tuple[list[bytes], GateError | None]:
-        """The lines of the requests that are now in the batch, and the error of the first that the money forbids."""
+        """The lines of the requests now in the batch, and the error of the first that exceeds the money."""
         lines: dict[str, bytes] = {}
         size = 0
         for start in range(0, len(keys), table.AT_ONCE):
@@ -97,7 +97,7 @@ class Sender:
         )
 
     def _send(self, batch: OpenBatch, lines: Sequence[bytes]) -> None:
-        """Uploads the requests, creates the batch and notes its id. A batch that was surely not made is forgotten."""
+        """Uploads the requests, creates the batch and records its id. Forgets a batch that surely does not exist."""
         sent, what = False, self.requests.what
         try:
             uploaded = self.api.upload(batch.name, lines)

@@ -1,4 +1,4 @@
-"""Submits what the ledger lacks as batches of the provider, and brings their replies into the ledger.
+"""Submits requests missing from the ledger as provider batches, and writes their replies into it.
 
 Nothing is sent twice, and nothing is lost, wherever a process is killed:
 
@@ -46,7 +46,7 @@ _APIS: dict[tuple[str, str], Callable[[ChatSettings, str], BatchApi]] = {
 
 
 def check(llm: ChatSettings) -> None:
-    """ConfigError for a model whose provider has no batches that are known here."""
+    """ConfigError for a model whose provider has no supported batches."""
     package, *_, name = _named(llm)
     if (package, name) not in _APIS:
         known = " or ".join(".".join(one) for one in _APIS)
@@ -89,7 +89,7 @@ def fill(
 
 
 def _filled(asked: Requests, sender: Sender | None, collector: Collector, bar: Progress) -> dict[str, Reply]:
-    """Submits and collects until every request is done; without a sender, until no open batch has one of them."""
+    """Submits and collects until every request is done; without a sender, until no open batch holds one."""
     llm, ledger, shown = asked.llm, asked.ledger, 0
     while True:
         lacking = asked.take_known()

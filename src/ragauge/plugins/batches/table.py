@@ -1,4 +1,4 @@
-"""The open batches in a ledger: which requests stand in them, and what each can cost at most.
+"""The open batches in a ledger: their requests, and the most that each can cost.
 
 A batch has a row in `batches` and every request of it a row in `submitted`, both written before anything is sent. The
 row of a request goes in the transaction that writes its reply, so a reply is charged once whoever reads it how often.
@@ -22,7 +22,7 @@ AT_ONCE = 500  # rows of one transaction
 
 @dataclass(frozen=True)
 class Request:
-    """A request as the ledger knows it, and the most that it can cost in US dollars, under the name of a budget."""
+    """A request under its ledger key, its largest possible cost in US dollars, and its budget's name."""
 
     key: str
     request: str
@@ -32,7 +32,7 @@ class Request:
 
 @dataclass(frozen=True)
 class OpenBatch:
-    """A batch whose replies are not all in the ledger.
+    """A batch with replies missing from the ledger.
 
     name: our own, which stands in the provider's metadata. place: the address of the provider. remote: the provider's
     id, "" where it is not known. sent_at: when its creation was about to be sent, in seconds since 1970; 0 before that.
@@ -45,7 +45,7 @@ class OpenBatch:
 
 
 def enter(ledger: Ledger, batch: OpenBatch, requests: Sequence[Request], limit: float | None) -> tuple[set[str], float]:
-    """Writes those of the requests that stand in no batch and that the money allows; their keys, and the money left.
+    """Writes the requests that are in no batch and affordable; returns their keys, and the money left.
 
     limit: US dollars for what the budget has spent, submitted and reserved together; None for no limit. Money left is
     inf without a limit, and else the room that the first request found that did not fit, or that was left in the end.
@@ -82,7 +82,7 @@ def enter(ledger: Ledger, batch: OpenBatch, requests: Sequence[Request], limit: 
 
 
 def open_batches(ledger: Ledger, names: Sequence[str] | None = None) -> list[OpenBatch]:
-    """The batches of these names, by default all, that are open, the oldest first."""
+    """The open batches of these names (all by default), the oldest first."""
     from sqlalchemy import text
 
     query = text("SELECT name, place, remote, sent_at FROM batches ORDER BY sent_at, name")
@@ -91,7 +91,7 @@ def open_batches(ledger: Ledger, names: Sequence[str] | None = None) -> list[Ope
 
 
 def requests_of(ledger: Ledger, batch: str) -> dict[str, Request]:
-    """The requests of a batch whose replies are not in the ledger, by key."""
+    """A batch's requests without a reply in the ledger, by key."""
     from sqlalchemy import text
 
     query = text("SELECT key, request, budget, usd FROM submitted WHERE batch = :batch")
@@ -100,7 +100,7 @@ def requests_of(ledger: Ledger, batch: str) -> dict[str, Request]:
 
 
 def mark(ledger: Ledger, batch: str, remote: str = "", sent_at: float | None = None) -> None:
-    """Writes the provider's id of a batch, or when its creation is sent."""
+    """Records the provider's id of a batch, or the time of its creation."""
     from sqlalchemy import text
 
     column = "remote = :remote" if sent_at is None else "sent_at = :sent_at"
@@ -109,7 +109,7 @@ def mark(ledger: Ledger, batch: str, remote: str = "", sent_at: float | None = N
 
 
 def settle(ledger: Ledger, batch: str, calls: Mapping[str, Call | None]) -> set[str]:
-    """Takes these requests out of the batch and writes their calls, None for one that cost nothing.
+    """Removes these requests from the batch and writes their calls, None for one that cost nothing.
 
     Returns the keys that stood in the batch until now: what is settled already, by another process too, is left as it
     is.
@@ -135,7 +135,7 @@ def settle(ledger: Ledger, batch: str, calls: Mapping[str, Call | None]) -> set[
 
 
 def close(ledger: Ledger, batch: str) -> None:
-    """Forgets a batch; requests that still stand in it may be submitted again."""
+    """Forgets a batch; requests still in it may be submitted again."""
     from sqlalchemy import text
 
     def work(connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""`dataset=mlflow`: an evaluation dataset of MLflow, and how topics are written into one."""
+"""`dataset=mlflow`: reads topics from an evaluation dataset of MLflow, and writes topics into one."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class MlflowDataset(FileSource):
             )
 
     def files(self) -> Mapping[str, Path]:
-        """The files of the documents, and the records as they were read."""
+        """The files of the documents, and the records as read."""
         of_documents = self.documents.document_files if self._documents_alone else self.documents.files
         return {**{f"documents {role}": path for role, path in of_documents().items()}, "records": self._records}
 
@@ -70,11 +70,11 @@ class MlflowDataset(FileSource):
 
     @cached_property
     def _records(self) -> Path:
-        """A file of the records, named by its content; ConfigError where MLflow has no such dataset."""
+        """A file of the records, named by its content; ConfigError if MLflow has no such dataset."""
         return kept_by_content(read_records(absolute_uri(tracking_uri(self.uri)), self.name), Path(self.folder))
 
     def load(self) -> Dataset:
-        """The collection; DataError names the record and what is wrong."""
+        """The collection; DataError names the record and the error."""
         if self._documents_alone:
             docs, skipped = self.documents.documents()
         else:
@@ -101,7 +101,7 @@ class MlflowDataset(FileSource):
 
 
 def read_records(uri: str, name: str) -> list[dict[str, Any]]:
-    """The records of the evaluation dataset, in the order of the topics that ragauge wrote, then of their making.
+    """The records of the evaluation dataset, in ragauge's topic order, then by creation.
 
     An edited question is a record of its own for MLflow, which keeps the other one: both are here, with one qid.
     """
@@ -123,13 +123,13 @@ def read_records(uri: str, name: str) -> list[dict[str, Any]]:
 
 
 def _own_tags(tags: Any) -> dict[str, str]:
-    """ragauge's tags among those of a record, which people may have changed to anything."""
+    """ragauge's tags of a record, which people may have edited."""
     own = tags.items() if isinstance(tags, Mapping) else ()
     return {key: str(value) for key, value in own if str(key).startswith("ragauge.")}
 
 
 def dataset_named(client: MlflowClient, name: str) -> EvaluationDataset:
-    """The evaluation dataset of this name; ConfigError, with the nearest names, where there is not one."""
+    """The evaluation dataset of this name; ConfigError, with the nearest names, if there is none."""
     return _only(list(pages(client.search_datasets)), client, name)
 
 
@@ -145,7 +145,7 @@ def _only(listed: Sequence[EvaluationDataset], client: MlflowClient, name: str) 
 
 @contextmanager
 def evaluation_datasets(uri: str, name: str) -> Iterator[MlflowClient]:
-    """A client of MLflow's; its errors, such as that a store of files has no evaluation datasets, are a ConfigError."""
+    """A client of MLflow; turns its errors, such as a file store without evaluation datasets, into a ConfigError."""
     from mlflow.exceptions import MlflowException
 
     if database := missing_database(uri):
@@ -158,7 +158,7 @@ def evaluation_datasets(uri: str, name: str) -> Iterator[MlflowClient]:
 
 
 def write_records(uri: str, name: str, experiment: str, records: Sequence[Mapping[str, Any]]) -> tuple[int, str]:
-    """Adds to the evaluation dataset of this name, made where there is none, the records that it lacks.
+    """Adds missing records to the evaluation dataset of this name, which it creates if there is none.
 
     Returns how many it lacked, and the id of the experiment on whose page it stands. Records that are there stay as
     they are, with what people changed. A tag has the digest of all `records`.

@@ -1,4 +1,4 @@
-"""The command `ragauge dataset`: the topics of a dataset as an evaluation dataset of MLflow."""
+"""The command `ragauge dataset`: writes a dataset's topics into an evaluation dataset of MLflow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     given = _parser().parse_args(arguments)
     # After the arguments: they import for seconds.
     from ragauge.commands.stages import composed

@@ -1,4 +1,4 @@
-"""The evaluation dataset that a job measured, as a dataset of its runs in MLflow."""
+"""Links the evaluation dataset that a job measured to its runs in MLflow."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ragauge.track import absolute_uri, tracking_uri
 
 
 class Linked(JobFinding):
-    """Where the dataset is one of MLflow's, the job's run links it; the job's evaluation run has the same datasets."""
+    """Links an MLflow dataset to the job's run; the job's evaluation run has the same datasets."""
 
     name = "mlflow_dataset"
     after = "scores"
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """Logs it as a further dataset of the run; the value is its id."""
+        """Logs the evaluation dataset as a further dataset of the run; returns its id."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
         source = job.pipeline.components.dataset

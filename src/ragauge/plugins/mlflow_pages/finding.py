@@ -45,7 +45,7 @@ class Pages(JobFinding):
     name = "mlflow_pages"
 
     def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
-        """ConfigError for a value of `tracking.evaluation` that is not allowed."""
+        """ConfigError for an invalid `tracking.evaluation`."""
         value = cfg.tracking.evaluation
         if isinstance(value, Mapping):
             for key, given in value.items():
@@ -56,7 +56,7 @@ class Pages(JobFinding):
             raise ConfigError(f"tracking.evaluation={value}: allowed are auto, true, false and {{topics: 50}}")
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """Writes into MLflow; the record gets the id of the evaluation run.
+        """Writes into MLflow, and the evaluation run's id into the record.
 
         Of a sweep `auto` writes at its end alone, so the record gets what it takes. Where `auto` cannot write, the job
         goes on with a warning.
@@ -90,12 +90,12 @@ class Pages(JobFinding):
 
 
 def most_of(asked: Any) -> int:
-    """How many topics of a job a value of `tracking.evaluation` has written, where it is not true."""
+    """The number of topics that `tracking.evaluation` writes, if it is not true."""
     return int(asked.get("topics", AUTO_TOPICS)) if isinstance(asked, Mapping) else AUTO_TOPICS
 
 
 def _page(job: Job) -> dict[str, Any]:
-    """What the end of the sweep needs to write the job's evaluation run."""
+    """The data for writing the job's evaluation run at the end of the sweep."""
     asked, of = job.cfg.tracking.evaluation, Answered.of(job)
     return {
         "n_tokens": asked.get("n_tokens") if isinstance(asked, Mapping) else None,
@@ -123,7 +123,7 @@ def write_evaluation(
     client: MlflowClient, experiment_id: str, job_run: str, topics: Sequence[TopicTrace], source: AssessmentSource,
     values: Mapping[str, float], again: bool = True,
 ) -> str:  # fmt: skip
-    """Writes a run for MLflow's page *Evaluation runs*, a trace per topic with feedback; returns its id.
+    """Writes a run for MLflow's page *Evaluation runs*, with a trace and feedback per topic; returns its id.
 
     It is a run of its own, since MLflow shows a run that has a model, such as a predictor, among training runs alone.
     It has the dataset of the job's run. A topic's own trace is linked, and gets the feedback, where it is one of the
@@ -166,7 +166,7 @@ def _digest(*shown: Any) -> str:
 
 
 def _add_feedback(client: MlflowClient, topics: Sequence[TopicTrace], source: AssessmentSource, run_id: str) -> None:
-    """Logs feedback on traces that exist, one assessment at a time: MLflow knows no other way."""
+    """Logs feedback on existing traces, one assessment at a time, as MLflow requires."""
     import mlflow
 
     with progress(len(topics), "logging feedback", "trace") as bar:
@@ -177,7 +177,7 @@ def _add_feedback(client: MlflowClient, topics: Sequence[TopicTrace], source: As
 
 
 def _measured_traces(job: Job) -> dict[str, str]:
-    """The traces that were measured, by qid, where they lie in the experiment that the job is logged into."""
+    """The measured traces by qid, if they lie in the job's experiment."""
     source: Monitored | None = traced(job.pipeline)
     if source is None or place_of(source) != own_place(job.cfg, job.record["experiment"]):
         return {}

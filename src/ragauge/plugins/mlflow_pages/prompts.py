@@ -1,4 +1,4 @@
-"""Prompts in MLflow's prompt registry: a version for every text that jobs used, found again by its digest."""
+"""Prompts in MLflow's prompt registry: a version for every text that jobs used, identified by its digest."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def linked_prompts(client: MlflowClient, cfg: Any, components: Any, experiment_i
 
 
 def _prompts_of(component: Any) -> Iterator[tuple[list[str], str, str]]:
-    """What a prompt is for ([] where its component has one), its key and its text, of every field for prompts."""
+    """The purpose ([] if its component has one prompt), key and text of every prompt field."""
     names = [one.name for one in fields(component)] if is_dataclass(component) else []
     for name in names:
         value = getattr(component, name)
@@ -68,7 +68,7 @@ def as_tag(prompts: Mapping[str, Version]) -> str:
 
 
 def braces(text: str) -> str:
-    """A prompt's text with {{question}} for $question, as MLflow's editor shows it; as it is where it would not load
+    """A prompt's text with {{question}} for $question, as in MLflow's editor; unchanged if that would not load
     as the same text."""
     made = Template.pattern.sub(
         lambda found: "$" if found["escaped"] else "{{" + (found["named"] or found["braced"]) + "}}", text
@@ -77,7 +77,7 @@ def braces(text: str) -> str:
 
 
 def _version(client: MlflowClient, name: str, text: str, experiment_id: str) -> str:
-    """The version of the prompt that holds the text, written where there is none.
+    """The version of the prompt with this text, created if there is none.
 
     Where several processes wrote it at the same time, the first counts.
     """
@@ -94,7 +94,7 @@ def _version(client: MlflowClient, name: str, text: str, experiment_id: str) -> 
 
 
 def _show_in(client: MlflowClient, name: str, experiment_id: str) -> None:
-    """Has the prompt stand on the experiment's page of prompts, and makes it where it is not there."""
+    """Shows the prompt on the experiment's page of prompts; creates it if missing."""
     from mlflow.exceptions import MlflowException
 
     prompt = client.get_prompt(name)

@@ -1,4 +1,4 @@
-"""Topics as records of an evaluation dataset of MLflow, and back, as people left them there."""
+"""Converts topics to records of an evaluation dataset of MLflow and back, after edits by people."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONTEXT, FACTS = "expected_retrieved_context", "expected_facts"
 
 
 def records_of(topics: pd.DataFrame, evidence: pd.DataFrame) -> list[dict[str, Any]]:
-    """A record per topic: the question, what is expected of its answer, and the rest as tags.
+    """A record per topic: the question, the expectations of its answer, and the rest as tags.
 
     `inputs` are the question and earlier turns. MLflow tells records apart by their inputs: topics that have the same
     have their qid there, too.
@@ -63,12 +63,12 @@ def records_of(topics: pd.DataFrame, evidence: pd.DataFrame) -> list[dict[str, A
 
 
 def key_of(inputs: Mapping[str, Any]) -> str:
-    """The text by which MLflow tells records apart."""
+    """The text by which MLflow distinguishes records."""
     return json.dumps(inputs, sort_keys=True)
 
 
 def topic_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record {record, inputs, expectations, tags} as a row of a file of topics; BadRow where it cannot be one.
+    """A record {record, inputs, expectations, tags} as a row of a topics file; BadRow if it cannot be one.
 
     One that ragauge did not write has its own id as qid, and its expected facts are the reference answer where it has
     no expected response.
@@ -102,7 +102,7 @@ def _topic(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _object(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """An object of the record, {} where there is none; BadRow for anything else."""
+    """An object of the record, {} if there is none; BadRow for anything else."""
     value = record[name]
     if value is not None and not isinstance(value, Mapping):
         raise BadRow(f"its {name} are no object with named values: {short(value)}")
@@ -118,7 +118,7 @@ def listed(expected: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def place_of(tags: Mapping[str, str]) -> float:
-    """The place of a record's topic in the dataset that it was written from.
+    """The place of a record's topic in its source dataset.
 
     Infinity for a record that people made, and for one whose tag they changed to what is no place.
     """
@@ -130,7 +130,7 @@ def place_of(tags: Mapping[str, str]) -> float:
 
 
 def _more(tags: Mapping[str, str]) -> dict[str, Any]:
-    """The content of a record's tag, {} without one; BadRow where the tag is not as ragauge wrote it."""
+    """The content of a record's tag, {} without one; BadRow if ragauge did not write the tag in this form."""
     text = tags.get(MORE_TAG, "{}")
     bad = BadRow(f"tag {MORE_TAG!r} is no longer what ragauge wrote: {short(text)}")
     try:
@@ -152,7 +152,7 @@ def _part(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _evidence(one: Any) -> list[dict[str, Any]]:
-    """The part of an entry of the expected context; BadRow for an entry that is none."""
+    """The evidence part in an entry of the expected context; BadRow for an invalid entry."""
     found = truth_columns([{CONTEXT: [one]}])["evidence"]
     if not found:
         raise BadRow(f"{CONTEXT!r} holds neither 'content' nor 'doc_uri': {short(one)}")

@@ -24,7 +24,7 @@ def is_prompt_uri(value: Any) -> bool:
 
 
 def with_prompts(spec: Mapping[str, Any], uri: str, key: str) -> dict[str, Any]:
-    """The spec of a component with the texts of the prompts that it names by URI, alone or in a list.
+    """The spec of a component with prompt URIs replaced by the prompts' texts, alone or in a list.
 
     ConfigError, which names the config key, where MLflow at `uri` has no such prompt, or it is no text.
     """
@@ -47,7 +47,7 @@ def with_prompts(spec: Mapping[str, Any], uri: str, key: str) -> dict[str, Any]:
 
 
 def registered(client: MlflowClient, prompt: str, key: str) -> PromptVersion:
-    """The version of a prompt that a URI names; ConfigError, which names the config key, where there is none."""
+    """The prompt version of a URI; ConfigError, which names the config key, if there is none."""
     from mlflow.exceptions import MlflowException
 
     found, where = _URI.fullmatch(prompt), f"{key}={prompt}"
@@ -69,7 +69,7 @@ def registered(client: MlflowClient, prompt: str, key: str) -> PromptVersion:
 
 
 def dollars(template: str) -> str:
-    """A text of the form {{question}}, which MLflow's editor writes, with $question; one that has no {{}} as it is."""
+    """The text with {{question}}, the form of MLflow's editor, as $question; unchanged without {{}}."""
     texts, names = (_VARIABLE.split(template)[start::2] for start in (0, 1))
     if not names:
         return template

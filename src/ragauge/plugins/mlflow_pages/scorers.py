@@ -1,4 +1,4 @@
-"""Scorers for `mlflow.genai.evaluate`: they measure an app without a job."""
+"""Scorers for `mlflow.genai.evaluate`, which measure an app without a job."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CONTEXTS = ("contexts", "retrieved_contexts")  # where an app's output names it
 def scorers(
     *names: str, judge: str = "none", overrides: Sequence[str] = (), evidence: str | Path | None = None
 ) -> list[Scorer]:
-    """Scorers of `mlflow.genai.evaluate`, which give the values of a job with `experiment=recorded`.
+    """Scorers for `mlflow.genai.evaluate` with the values of a job with `experiment=recorded`.
 
     names: `ir_score`, `judge_class` (1 to 5), `correct`, and options of `answers`, such as `f1`. judge: the judge's
     option, such as "lexical" or "openai". overrides: as of a job, such as "n_tokens=1000" or "judge.chat.model=m".
@@ -87,7 +87,7 @@ def _scorer(name: str, measurer: _Measurer) -> Scorer:
 
 
 class _Measurer:
-    """Measures one row after the other, each once for all scorers, by the pipeline of a job of one topic."""
+    """Measures row after row, each once for all scorers, by the pipeline of a one-topic job."""
 
     def __init__(self, overrides: Sequence[str], made: Mapping[str, Sequence[str]]) -> None:
         self.made = made
@@ -104,17 +104,17 @@ class _Measurer:
         self._values = {key: [info.name for info in infos_of(of)] for key, of in components.answers.items()}
 
     def values_of(self, name: str) -> Sequence[str]:
-        """The names of the feedback of a scorer: of an answer measure that gives several, all of them."""
+        """The feedback names of a scorer; several if its answer measure has several values."""
         return self._values.get(name, [name])
 
     def row(self, inputs: Any, outputs: Any, expectations: Any, trace: Any) -> dict[str, Any]:
-        """`sample_of` these, with the evidence that was made for the question where there is no other."""
+        """The `sample_of` these arguments, with the question's made evidence if there is no other."""
         row = sample_of(inputs, outputs, expectations, trace)
         made = self.made.get(row["user_input"])
         return {_EVIDENCE: made, **row} if made else row
 
     def feedback(self, row: Mapping[str, Any]) -> Mapping[str, Feedback]:
-        """All values of a row by name; no IR score where its passages or its evidence are not known."""
+        """All values of a row by name; no IR score if its passages or evidence are unknown."""
         key = json.dumps(row, sort_keys=True)
         with self._lock:
             if key not in self._found:
@@ -137,7 +137,7 @@ class _Measurer:
 
     @contextmanager
     def _pipeline(self, row: Mapping[str, Any]) -> Iterator[Any]:
-        """The pipeline of a job on this row alone, with a store that goes with it; the ledger stays."""
+        """The pipeline of a job on this row alone, with a temporary store; the ledger persists."""
         from ragauge.experiment.stages.components import make_pipeline
 
         self._samples.write_text(json.dumps(row) + "\n", encoding="utf-8")
@@ -147,7 +147,7 @@ class _Measurer:
 
 
 def sample_of(inputs: Any, outputs: Any, expectations: Any, trace: Trace | None) -> dict[str, Any]:
-    """A row of a samples file from what MLflow gives a scorer; retrieved_contexts is None where nothing names them.
+    """A row of a samples file from a scorer's arguments; retrieved_contexts is None if nothing names them.
 
     DataError where there is no question.
     """
@@ -169,7 +169,7 @@ def sample_of(inputs: Any, outputs: Any, expectations: Any, trace: Trace | None)
 
 
 def evidence_in(file: str | Path) -> dict[str, list[str]]:
-    """{question: texts of its evidence} of a JSON Lines file of topics; a part without a text is left out.
+    """{question: texts of its evidence} from a JSON Lines file of topics; omits parts without a text.
 
     ConfigError where there is no such file, DataError for a line that is no topic.
     """
@@ -187,7 +187,7 @@ def evidence_in(file: str | Path) -> dict[str, list[str]]:
 
 
 def _composed(overrides: Sequence[str]) -> DictConfig:
-    """The configuration of a job; its ledgers are those of a job in this directory. Hydra's state stays as it is."""
+    """The configuration of a job, with the ledgers of a job in this directory. Keeps Hydra's state unchanged."""
     from hydra import compose, initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
     from hydra.errors import HydraException

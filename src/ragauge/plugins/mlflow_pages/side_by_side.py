@@ -35,13 +35,13 @@ class Pair:
 
 
 class SideBySide(Finding):
-    """Where the first two systems of the leaderboard stand side by side, question by question."""
+    """Shows the first two systems of the leaderboard side by side, question by question."""
 
     name = "side_by_side"
     after = "topics"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """`Pair`; None where fewer than two systems have an evaluation run, or may get one.
+        """A `Pair`; None if fewer than two systems have, or may get, an evaluation run.
 
         At the end of a sweep the two jobs get their evaluation runs where they have none. They are at the budget of the
         leaderboard, or at the one that `tracking.evaluation` names.
@@ -68,7 +68,7 @@ class SideBySide(Finding):
         return Found(Pair((best[0], best[1]), n_tokens, where_text(first["tracking_uri"], page)))
 
     def show(self, jobs: Jobs, value: Pair, found: Founds) -> Shown:
-        """The address, on the terminal and in the report."""
+        """Prints the address on the terminal and in the report."""
         first, second = value.systems
         if value.missing:
             return Shown(lines=[f"MLflow has no page of the answers of {first} and {second}: {value.missing}"])
@@ -84,7 +84,7 @@ class SideBySide(Finding):
 
 
 def _write(jobs: Jobs, pair: Sequence[tuple[str, dict[str, Any]]]) -> None:
-    """Writes the evaluation runs that two jobs lack, and notes their ids in the jobs' records, on disk, too."""
+    """Writes the missing evaluation runs of two jobs, and records their ids in the jobs' records, also on disk."""
     by_job = dict(list(jobs.outcomes.groupby(["system", "n_tokens"])))
     rows = [by_job[name, record["n_tokens"]] for name, record in pair]
     agreed = agreeing(rows[0], rows[1], [name for name, _ in pair])
@@ -106,7 +106,7 @@ def _write(jobs: Jobs, pair: Sequence[tuple[str, dict[str, Any]]]) -> None:
 
 
 def agreeing(first: pd.DataFrame, second: pd.DataFrame, names: Sequence[str]) -> dict[str, Feedback]:
-    """Whether two systems' answers are of one class, by qid; of answers that were not judged, whether they are equal.
+    """Whether two systems' answers have the same class, by qid; unjudged answers agree if equal.
 
     A topic that neither answered is left out.
     The name of the feedback comes first in the alphabet: MLflow's page shows the first few, and sorts by those.
@@ -123,7 +123,7 @@ def agreeing(first: pd.DataFrame, second: pd.DataFrame, names: Sequence[str]) ->
 
 
 def _said(label: Any, answer: Any) -> str:
-    """The class of an answer; without a verdict the answer, and without that its lack."""
+    """The class of an answer; without a verdict the answer, or that it is missing."""
     if pd.isna(label):
         return "no answer" if pd.isna(answer) else str(answer)
     return JUDGE_CLASSES[int(label)]
@@ -135,5 +135,5 @@ def _address(where: str) -> str:
 
 
 def comparison_page(experiment_id: str, run_id: str, other: str) -> str:
-    """The address of MLflow's comparison of two evaluation runs, below that of the server."""
+    """The address of MLflow's comparison of two evaluation runs, under the server's address."""
     return f"#/experiments/{experiment_id}/evaluation-runs?selectedRunUuid={run_id}&compareToRunUuid={other}"

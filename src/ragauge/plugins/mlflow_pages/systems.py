@@ -1,4 +1,4 @@
-"""`tracking.models=true`: every system is a model of MLflow, which its metrics of all budgets and sweeps stand on."""
+"""`tracking.models=true`: every system is a model of MLflow, which holds its metrics of all budgets and sweeps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _UNTOLD = ("component", "version", "digest", "sha256", "code")  # of an identity
 
 
 class Systems(JobFinding):
-    """A model of MLflow for the system that a job measures, with the prompts and the metrics of it.
+    """A model of MLflow for the job's system, with its prompts and metrics.
 
     A system is the job's components, but for the dataset: neither its budget nor its seed tells it from another.
     """
@@ -44,7 +44,7 @@ class Systems(JobFinding):
     name = "mlflow_systems"
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """Writes into MLflow; the value is the id of the model, which is in the job's record, too."""
+        """Writes into MLflow and the job's record; the value is the id of the model."""
         if not job.cfg.tracking.models:
             return None
         of, record = job.pipeline.components, job.record
@@ -71,7 +71,7 @@ def digest_of(identities: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def model_of(client: MlflowClient, run: Run, name: str, digest: str, params: Mapping[str, str], lock: Path) -> str:
-    """The id of the system's model in the run's experiment, which is made where there is none.
+    """The id of the system's model in the run's experiment, created if there is none.
 
     Jobs with one store wait for one another at the file `lock`. Of several models that others made at the same time the
     oldest counts, and a job that made another one deletes that.
@@ -93,7 +93,7 @@ def model_of(client: MlflowClient, run: Run, name: str, digest: str, params: Map
 
 
 def log_metrics(client: MlflowClient, run: Run, model_id: str, values: Mapping[str, float], n_tokens: int) -> None:
-    """Logs values on the model by way of the run, which has them already, with the run's dataset at the budget.
+    """Logs values on the model through its run, with the run's dataset at the budget.
 
     MLflow's page shows one value of a metric for a model and dataset: without the budget in the dataset's name it would
     be that of any budget.
@@ -127,7 +127,7 @@ def _link(client: MlflowClient, run: Run, model_id: str, prompts: Mapping[str, V
 
 
 def _name(record: Mapping[str, Any]) -> str:
-    """The name of the job without its budget, in characters that a model's name may have."""
+    """The job's name without its budget, in characters allowed in a model's name."""
     parts = [part for part in record["name"].split(" · ") if not part.startswith("N=")]
     return re.sub(r"[/:.%\"']", "-", " · ".join(parts))
 
@@ -135,7 +135,7 @@ def _name(record: Mapping[str, Any]) -> str:
 def _params(
     identities: Mapping[str, Mapping[str, Any]], choices: Mapping[str, str], prompts: Mapping[str, Version]
 ) -> dict[str, str]:
-    """The settings of a system as MLflow's params: the option of each config group and what can change its output.
+    """A system's settings as MLflow's params: the option of each config group and everything that affects its output.
 
     A prompt is its URI.
     """

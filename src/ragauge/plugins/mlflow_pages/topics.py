@@ -1,4 +1,4 @@
-"""A topic of a job as MLflow's pages show it: its steps, what was expected, and the feedback on its answer."""
+"""A topic of a job on MLflow's pages: its steps, its expectations, and the feedback on its answer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FRAMES = ("topics", "evidence", "layouts", "prefixes", "part_scores", "answers",
 
 @dataclass(frozen=True)
 class Usage:
-    """The tokens, US dollars and seconds of a call; None where they are not known."""
+    """The tokens, US dollars and seconds of a call; None if unknown."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -36,7 +36,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Feedback:
-    """One value on an answer, why it is so, and the judge's call that it took."""
+    """One value on an answer, its rationale, and the judge's call behind it."""
 
     value: bool | int | float | str
     rationale: str | None = None
@@ -70,7 +70,7 @@ class TopicTrace:
 
     @property
     def cost(self) -> dict[str, float]:
-        """MLflow's `mlflow.llm.cost` in US dollars: the total, and its halves where the price of tokens is known."""
+        """MLflow's `mlflow.llm.cost` in US dollars: the total, and input and output cost if token prices are known."""
         total = self.usage.cost_usd
         if not total:
             return {}
@@ -98,7 +98,7 @@ class Answered:
 
     @classmethod
     def of(cls, job: Job) -> Answered:
-        """Of a job that is being measured."""
+        """Builds it from a job under measurement."""
         llm = job.cfg.llm
         model, price = (llm.get("chat") or {}).get("model"), dict(llm.get("price") or {}) or None
         return cls(job.outcomes, job.n_tokens, job.answer_measures, partial(_of_job, job), model, price)
@@ -108,7 +108,7 @@ class Answered:
         cls, record: Mapping[str, Any], page: Mapping[str, Any], outcomes: pd.DataFrame,
         measures: Sequence[AnswerMeasureInfo],
     ) -> Answered:  # fmt: skip
-        """Of the job's record, with its entry `PAGE` and its outcomes; the rest is read from its store."""
+        """Builds it from the job's record, with its entry `PAGE` and its outcomes; reads the rest from its store."""
         frame = partial(_of_store, Path(record["store"]), page["frames"])
         return cls(outcomes, int(record["n_tokens"]), measures, frame, page["model"], page["price"])
 
@@ -127,7 +127,7 @@ def _of_store(store: Path, entries: Mapping[str, str], name: str, qids: Collecti
 
 
 def topics_of(job: Answered, ids: Mapping[str, str] | None = None, most: int | None = None) -> Iterator[TopicTrace]:
-    """The topics of a job that were answered, in the order of its outcomes; ids: traces that were measured, by qid.
+    """The job's answered topics, in the order of its outcomes; ids: measured traces, by qid.
 
     most: of more topics a sample of this size, drawn by a hash of the qid, so that all systems have the same topics.
     """
@@ -170,7 +170,7 @@ def topics_of(job: Answered, ids: Mapping[str, str] | None = None, most: int | N
 def _contexts(
     layouts: pd.DataFrame, prefixes: pd.DataFrame, n_tokens: int
 ) -> dict[str, tuple[str, list[tuple[str, str]]]]:
-    """The context of every topic at the budget, and its passages (docno, text) as far as they stand in it."""
+    """Every topic's context at the budget, and its passages (docno, text), cut at the context's end."""
     here = prefixes[prefixes["n_tokens"] == n_tokens].merge(layouts, on=["qid", "layout"], validate="one_to_one")
     found = {}
     for row in here.to_dict("records"):
@@ -182,7 +182,7 @@ def _contexts(
 
 
 def expectations_of(topics: pd.DataFrame, evidence: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """MLflow's expectations of every topic by qid; {} where the dataset holds no truth.
+    """MLflow's expectations of every topic by qid; {} if the dataset holds no truth.
 
     `expected_response`: the reference answer, the first of several. `expected_retrieved_context`: the evidence,
     {doc_uri, content} a part. `expected_facts`: its texts, where there is no reference answer: MLflow's judge of
@@ -204,7 +204,7 @@ def expectations_of(topics: pd.DataFrame, evidence: pd.DataFrame) -> dict[str, d
 def evaluation_metrics(
     found: Mapping[str, float], outcomes: pd.DataFrame, measures: Sequence[AnswerMeasureInfo]
 ) -> dict[str, float]:
-    """The metrics of an evaluation run, of the job's own: mean IR score, class shares and answer measures."""
+    """The job's metrics for an evaluation run: mean IR score, class shares and answer measures."""
     names = ["correct_share", "hallucination_share", "judge_share_1", "judge_share_missing"]
     names += [info.name for info in measures]
     shown = {name: found[name] for name in names if name in found}
@@ -212,7 +212,7 @@ def evaluation_metrics(
 
 
 def why_score(parts: Sequence[tuple[str, float]]) -> str:
-    """Which parts of the evidence (text, value) the context lacks, in words; the least covered first."""
+    """Names the evidence parts (text, value) that the context lacks, the least covered first."""
     missed = sorted((value, number, text) for number, (text, value) in enumerate(parts, 1) if value < 1)
     if not missed:
         return "The context holds every part of the evidence."
@@ -221,7 +221,7 @@ def why_score(parts: Sequence[tuple[str, float]]) -> str:
 
 
 def why_class(label: int, reason: object, raw: object) -> str:
-    """The judge's class in words, and its reason, or its reply where it gave none."""
+    """The judge's class in words, and its reason, or its reply if it gave none."""
     said = next((text for text in (reason, raw) if isinstance(text, str)), "")
     return ": ".join(filter(None, (JUDGE_CLASSES[label], said)))
 
@@ -229,7 +229,7 @@ def why_class(label: int, reason: object, raw: object) -> str:
 def feedback_of(
     row: Mapping[Hashable, Any], names: Sequence[str], parts: Sequence[tuple[str, float]] | None, judged: Usage
 ) -> dict[str, Feedback]:
-    """Judge's class, whether the answer is right, IR score and the answer measures `names`, as far as there are any."""
+    """Judge's class, whether the answer is right, IR score and the answer measures `names`, as far as available."""
     found: dict[str, Feedback] = {}
     if pd.notna(row["label"]):
         label = int(row["label"])
@@ -241,25 +241,25 @@ def feedback_of(
 
 
 def _is_right(label: int, row: Mapping[Hashable, Any]) -> bool:
-    """As `right_of` of one row."""
+    """`right_of` for one row."""
     return label == (LACK if row.get("unanswerable") is True else RIGHT)
 
 
 def missed_parts(scores: pd.DataFrame, evidence: pd.DataFrame, n_tokens: int) -> dict[str, list[tuple[str, float]]]:
-    """(text, value) of every scored part of the evidence of these topics at a budget, by qid."""
+    """(text, value) of every scored evidence part of these topics at a budget, by qid."""
     here = scores[scores["n_tokens"] == n_tokens]
     rows = here.merge(evidence[["qid", "part", "text"]], on=["qid", "part"], how="left")
     return {str(qid): list(zip(of["text"], of["value"].astype(float), strict=True)) for qid, of in rows.groupby("qid")}
 
 
 def parts_of(evidence: pd.DataFrame) -> dict[str, list[dict[Hashable, Any]]]:
-    """The parts of the evidence by qid, in their order."""
+    """The parts of the evidence by qid, in order."""
     rows = evidence.sort_values(["qid", "part"]).groupby("qid")
     return {str(qid): of_topic.to_dict("records") for qid, of_topic in rows}
 
 
 def expected_part(row: Mapping[Hashable, Any]) -> dict[str, str]:
-    """A part of the evidence as MLflow expects it, {doc_uri, content}, as far as it has them."""
+    """A part of the evidence in MLflow's form {doc_uri, content}, as far as known."""
     named = {"doc_uri": row["docno"], "content": row["text"]}
     return {key: value for key, value in named.items() if isinstance(value, str)}
 
@@ -269,7 +269,7 @@ def _rows(frame: pd.DataFrame) -> dict[str, dict[Hashable, Any]]:
 
 
 def usage_of(row: Mapping[Hashable, Any] | None) -> Usage:
-    """The usage on a row of answers or verdicts; no tokens where it took none."""
+    """The usage on a row of answers or verdicts; no tokens if none were used."""
     if row is None:
         return Usage()
     seconds = float(row["seconds"])

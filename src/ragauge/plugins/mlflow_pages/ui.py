@@ -30,7 +30,7 @@ _LINES = 5  # of its output, told where it does not start
 
 
 def serve(uri: str, port: int, tell: Callable[[str], None] = print, command: Sequence[str] | None = None) -> None:
-    """Runs MLflow's UI on the database at the URI until it is interrupted; tells the address once it answers.
+    """Runs MLflow's UI on the database at the URI until interrupted; prints the address once it answers.
 
     For a URI of a server it prints the address and starts nothing. `command` starts another server than MLflow's, for
     tests. ConfigError where the port is taken or the database is not there, TrackingError where the server ends before
@@ -98,14 +98,14 @@ def _answers(url: str) -> bool:
 
 
 def _last(said: TextIO) -> str:
-    """The last lines of what a server said, as one."""
+    """The last lines of a server's output, joined into one."""
     said.seek(0)
     lines = [line.strip() for line in said.read().splitlines() if line.strip()]
     return redact(" | ".join(lines[-_LINES:]) or "it said nothing")
 
 
 def _end(server: subprocess.Popen[bytes], guard: subprocess.Popen[bytes] | None) -> None:
-    """Ends the server with all that it started, and the guard, whose process group they are."""
+    """Ends the server, its children, and the guard, which leads their process group."""
     server.terminate()
     with suppress(subprocess.TimeoutExpired):
         server.wait(_GRACE)
@@ -116,7 +116,7 @@ def _end(server: subprocess.Popen[bytes], guard: subprocess.Popen[bytes] | None)
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     parser = argparse.ArgumentParser(
         prog="ragauge ui",
         description="Starts MLflow's UI on the measured runs, and prints its address once it answers. It "

@@ -34,7 +34,7 @@ def write_traces(
     client: MlflowClient, experiment_id: str, run_id: str, topics: Iterable[TopicTrace], source: AssessmentSource,
     said_by: str | None = None,
 ) -> dict[str, str]:  # fmt: skip
-    """Writes a trace per topic, of the run, with its expectations and feedback; returns their ids by qid.
+    """Writes a trace of the run per topic, with expectations and feedback; returns their ids by qid.
 
     source: MLflow's source of the feedback; said_by: the id of its run, None for `run_id`. The ids are random
     whatever seed Python's generator has. A hundred traces are one transaction in a database; to a server the spans of
@@ -72,7 +72,7 @@ def write_traces(
 
 @contextmanager
 def _one_transaction(store: Any, infos: Sequence[TraceInfo]) -> Iterator[Any]:
-    """Starts the traces in MLflow's store; yields the store, in which what follows belongs to the same transaction.
+    """Starts the traces in MLflow's store; yields the store, whose writes join the same transaction.
 
     MLflow commits each trace by itself, which takes most of its time. So a copy of the store gets one session, which
     sends the rows of all traces at once. A server has no session: there each trace is a request.
@@ -94,7 +94,7 @@ def _one_transaction(store: Any, infos: Sequence[TraceInfo]) -> Iterator[Any]:
 
 
 def assessments(topic: TopicTrace, trace_id: str, source: AssessmentSource, run_id: str) -> Iterator[Assessment]:
-    """The feedback on a topic's answer as MLflow's assessments of a run; the judge's come with its tokens and cost."""
+    """The feedback on a topic's answer as MLflow's assessments of a run; the judge's with its tokens and cost."""
     from mlflow.entities import Feedback as Logged
 
     for name, told in topic.feedback.items():
@@ -109,7 +109,7 @@ def assessments(topic: TopicTrace, trace_id: str, source: AssessmentSource, run_
 
 
 def judge_call(told: Feedback) -> dict[str, str]:
-    """MLflow's metadata on the judge's call behind a feedback; {} where no LLM was asked."""
+    """MLflow's metadata on the judge's call behind a feedback; {} if no LLM was asked."""
     usage = told.usage or Usage()
     values = {name: getattr(usage, field) for field, name in _JUDGE_CALL.items()}
     return {f"mlflow.assessment.{name}": str(value) for name, value in values.items() if value}
@@ -158,7 +158,7 @@ def _info(topic: TopicTrace, trace_id: str, experiment_id: str, run_id: str, sta
 
 
 def _spans(topic: TopicTrace, number: str, start: int) -> list[Span]:
-    """The spans of a topic: root, retrieval, generation and judge; the root takes as long as the answer took.
+    """The spans of a topic: root, retrieval, generation and judge; the root lasts as long as the answer took.
 
     The root's input is the question alone: so rows of several runs join, whatever qid their datasets give it.
     """

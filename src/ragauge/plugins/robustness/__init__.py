@@ -1,1 +1,1 @@
-"""Four abilities of an LLM (docs/robustness.md), and orders in what it reads (docs/robustness.md#prompt-injection)."""
+"""Four abilities of an LLM (docs/robustness.md), and resistance to orders (docs/robustness.md#prompt-injection)."""

@@ -84,7 +84,7 @@ class Counterfactual:
 
     @property
     def uses(self) -> frozenset[str]:
-        """The chat model, where it is asked."""
+        """The chat model, if it is asked."""
         return frozenset({"chat"} if self.detection == "chat" else ())
 
     def measure(
@@ -125,7 +125,7 @@ class Counterfactual:
         return frame.astype({"qid": "str", "measure": "str", "value": "float64", "status": "str"})
 
     def _detected(self, asked: Sequence[tuple[str, str]], tools: Tools) -> list[tuple[bool | None, str]]:
-        """Whether the answer says that the documents err, for every (question, answer), and the status."""
+        """Whether the answer says that the documents err, for every (question, answer), with the status."""
         if self.detection == "rules":
             return [(says_documents_err(answer), "ok") for _, answer in asked]
         prompts = [fill(str(self.prompt), question=query, answer=answer) for query, answer in asked]
@@ -152,13 +152,13 @@ def _read(reply: str) -> bool | None:
 
 
 class _Fact:
-    """The true answers of a topic and the changed ones, as tokens."""
+    """A topic's true and changed answers, as tokens."""
 
     def __init__(self, true: Sequence[str], changed: Sequence[str]) -> None:
         self.true, self.changed = ([_Named(one) for one in several] for several in (true, changed))
 
     def given(self, answer: str, detected: bool, context: str) -> tuple[float, float]:
-        """Whether the answer corrects, and whether it is fooled."""
+        """Whether the answer corrects the fact, and whether it is fooled."""
         tokens = normalised(answer)
         if _REFUSAL.search(answer):
             return 0.0, 0.0
@@ -170,21 +170,21 @@ class _Fact:
 
 
 class _Named:
-    """An answer that others may name: its tokens, and those of its parts."""
+    """An answer that a text may name: its tokens, and those of its parts."""
 
     def __init__(self, text: str) -> None:
         self.tokens = normalised(text)
         self._parts = [part for part in map(normalised, text.split(", ")) if part]
 
     def stands_in(self, tokens: list[str]) -> bool:
-        """Whether a text of these tokens names it."""
+        """Whether a text with these tokens names it."""
         if self.tokens in (["yes"], ["no"]):
             return tokens[:1] == self.tokens
         return bool(self._parts) and all(_place(part, tokens) >= 0 for part in self._parts)
 
 
 def _named(tokens: list[str], own: Sequence[_Named], others: Sequence[_Named]) -> bool:
-    """Whether one of `own` is named; not as a piece of a longer one of the others."""
+    """Whether the text names one of `own`, other than inside a longer one of the others."""
     for one in own:
         left = tokens
         for other in others:
@@ -196,14 +196,14 @@ def _named(tokens: list[str], own: Sequence[_Named], others: Sequence[_Named]) -
 
 
 def _place(few: list[str], many: list[str]) -> int:
-    """Where the tokens `few` stand in `many` next to each other; -1 where they do not."""
+    """The position of the contiguous tokens `few` in `many`; -1 if absent."""
     size = len(few)
     places = range(len(many) - size + 1) if size else ()
     return next((i for i in places if many[i : i + size] == few), -1)
 
 
 def _without(gone: list[str], tokens: list[str]) -> list[str]:
-    """The tokens with a gap wherever `gone` stands in them."""
+    """The tokens with a gap at each occurrence of `gone`."""
     left = list(tokens)
     while (at := _place(gone, left)) >= 0:
         left[at : at + len(gone)] = [""]

@@ -47,7 +47,7 @@ _NO_VERDICTS = "no answer has a verdict: choose an LLM and a judge"
 
 @dataclass(frozen=True)
 class Abilities:
-    """The result of `abilities`: `estimates`, `changes`, and why an ability was not measured, by its name."""
+    """The result of `abilities`: `estimates`, `changes`, and reasons for missing abilities, by name."""
 
     estimates: pd.DataFrame
     changes: pd.DataFrame
@@ -59,12 +59,12 @@ class Abilities:
         return list(dict.fromkeys(self.estimates["system"]))
 
     def curve(self, system: str, ability: str, measure: str) -> pd.DataFrame:
-        """The rows of `estimates` of one curve."""
+        """The rows of `estimates` for one curve."""
         of = self.estimates
         return of[(of["system"] == system) & (of["ability"] == ability) & (of["measure"] == measure)]
 
     def metrics(self, system: str) -> dict[str, float]:
-        """The headlines of a system under the names of MLflow, each with _lo and _hi."""
+        """The headlines of a system under their MLflow names, each with _lo and _hi."""
         found: dict[str, tuple[float, float, float]] = {}
 
         def take(name: str, rows: pd.DataFrame, value: str = "value", sign: int = 1) -> None:
@@ -93,7 +93,7 @@ class Abilities:
 
 
 def condition_name(condition: float | str) -> str:
-    """A noise rate as it is written, or the name of a condition."""
+    """A noise rate as text, or the name of a condition."""
     return condition if isinstance(condition, str) else f"{condition:g}"
 
 
@@ -149,7 +149,7 @@ def _with_evidence(frame: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class _Found:
-    """Rows of `estimates` and `changes` without system and ability."""
+    """Rows of `estimates` and `changes`, without system and ability."""
 
     estimates: list[tuple[object, ...]]
     changes: list[tuple[object, ...]]
@@ -174,7 +174,7 @@ def _by_rate(
     labels: tuple[int, ...],
     level: float,
 ) -> _Found:
-    """The share of the labels by noise rate and its change; with `rows` what the contexts are like."""
+    """The share of the labels by noise rate and its change; with `rows` also the contexts' properties."""
     found = _Found([], [])
     for rate in rates:
         part = classed[classed["condition"] == rate]
@@ -199,7 +199,7 @@ def _by_rate(
 def _changes(
     rows: pd.DataFrame, measure: str, conditions: Sequence[float | str], level: float
 ) -> list[tuple[object, ...]]:
-    """Paired differences of the column `value` of every condition and the rate 0, where it was measured.
+    """Paired differences of the column `value` between every condition and rate 0, if measured.
 
     McNemar's exact p; of clusters the signs of their sums flip (`sign_flip_p`).
     """
@@ -220,7 +220,7 @@ def _changes(
 
 
 def _integration(classed: pd.DataFrame, level: float) -> _Found:
-    """Right answers without noise by the number of evidence documents."""
+    """Shares of right answers without noise, by the number of evidence documents."""
     found = _Found([], [])
     rows = classed[classed["condition"] == 0]
     if DOCUMENTS not in rows or rows.empty:
@@ -244,7 +244,7 @@ def _integration(classed: pd.DataFrame, level: float) -> _Found:
 
 
 def unpaired_difference(a: Estimate, b: Estimate) -> Estimate:
-    """a less b, two shares of different topics, with the interval that joins their own.
+    """a less b, two shares of different topics, with the interval combined from their own.
 
     Each limit lies as far from the difference as the two limits that are on its side, squared and added. NaN
     limits where one of the two has none. Source: Newcombe, Interval estimation for the difference between
@@ -257,7 +257,7 @@ def unpaired_difference(a: Estimate, b: Estimate) -> Estimate:
 
 
 def _counterfactual(rows: pd.DataFrame, level: float) -> _Found:
-    """Answers to a changed fact, over the topics that have one."""
+    """Answers to a changed fact, over the topics with one."""
     found = _Found([], [])
     if not set(FACTS) <= set(rows.columns):
         return found
@@ -280,7 +280,7 @@ def _counterfactual(rows: pd.DataFrame, level: float) -> _Found:
 
 
 def _injection(rows: pd.DataFrame, level: float) -> _Found:
-    """How often an order changes the verdict; each topic's two verdicts are a pair."""
+    """How often an order changes the verdict; the two verdicts of each topic are paired."""
     found = _Found([], [])
     plain = rows[rows["condition"] == 0]
     for measure in ORDERS:
@@ -292,7 +292,7 @@ def _injection(rows: pd.DataFrame, level: float) -> _Found:
 
 
 def _mean(values: np.ndarray | pd.Series, rows: pd.DataFrame, level: float) -> Estimate:
-    """The mean of what is known of the rows' values, over topics or their clusters."""
+    """The mean of the rows' known values, over topics or clusters."""
     x = np.asarray(values, dtype=float)
     known, clusters = ~np.isnan(x), clusters_of(rows)
     return bounded_mean(x[known], level=level, clusters=None if clusters is None else clusters[known])
@@ -303,7 +303,7 @@ def _row(e: Estimate) -> tuple[float, float, float, int]:
 
 
 def _lacking(rows: pd.DataFrame, estimates: pd.DataFrame) -> dict[str, str]:
-    """Why an ability was not measured in full, by its name."""
+    """Why an ability was not measured in full, by ability."""
     conditions = set(rows["condition"])
     classed = asked(with_classes(rows))
     told: dict[str, str] = {}

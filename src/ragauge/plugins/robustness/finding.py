@@ -1,4 +1,4 @@
-"""The four abilities of RGB and prompt injection, under conditions that the retriever makes."""
+"""The four abilities of RGB and prompt injection, under the retriever's conditions."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Robustness(Finding):
     )
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """`Abilities`; None where no job has a condition."""
+        """`Abilities`; None if no job has a condition."""
         value = abilities_of(jobs)
         if value is None:
             return None
@@ -140,7 +140,7 @@ class Robustness(Finding):
 
 
 def _blocks(found: Abilities, ability: str) -> list[Block]:
-    """Heading, estimates and, behind a click, differences of one ability."""
+    """Heading, estimates and collapsed differences of one ability."""
     part = found.estimates[found.estimates["ability"] == ability]
     changed = found.changes[found.changes["ability"] == ability]
     title = ability[0].upper() + ability[1:]
@@ -188,7 +188,7 @@ def _cell(of: pd.DataFrame, kind: Any) -> Num:
 
 
 def abilities_of(jobs: Jobs) -> Abilities | None:
-    """The abilities at the common n_tokens; None where no job has a condition (`retriever=robustness`).
+    """The abilities at the common n_tokens; None if no job has a condition (`retriever=robustness`).
 
     A system is what the sweep varies but for the condition.
     """
@@ -215,7 +215,7 @@ def _arm(settings: Mapping[str, str]) -> str:
 
 
 def metrics_of(found: Abilities | None) -> dict[str, float]:
-    """The headlines; of several systems each under a name that ends with the system's."""
+    """The headlines; for several systems each name ends with the system's."""
     if found is None:
         return {}
     systems = found.systems
@@ -229,7 +229,7 @@ def metrics_of(found: Abilities | None) -> dict[str, float]:
 
 
 def abilities_figure(found: Abilities) -> Figure:
-    """Four panels, a curve of each system with its interval at every point; one that lacks says so."""
+    """Four panels, with a curve and intervals per system; a panel without data says so."""
     from matplotlib.figure import Figure
 
     systems = found.systems
@@ -311,7 +311,7 @@ def _band(ax: Any, at: np.ndarray, curve: pd.DataFrame, colour: str, marker: str
 
 
 def _reach(curve: pd.DataFrame) -> np.ndarray:
-    """How far the limits lie from the values, 0 where there are none."""
+    """The distances of the limits from the values, 0 if there are none."""
     value = curve["value"].to_numpy(dtype=float)
     lo, hi = (curve[c].to_numpy(dtype=float) for c in ("lo", "hi"))
     return np.nan_to_num(np.vstack([np.maximum(value - lo, 0), np.maximum(hi - value, 0)]))
@@ -325,7 +325,7 @@ def _documents(found: Abilities) -> list[str]:
 
 
 def _cut(found: Abilities) -> float | None:
-    """How much of the IR score is lost where there is most noise beside all evidence; None for nothing."""
+    """The largest drop of IR score over noise rates with all evidence; None up to 0.01."""
     most = 0.0
     for system in found.systems:
         curve = found.curve(system, NOISE, "ir_score")

@@ -62,7 +62,7 @@ class Injection:
     )
 
     def vary(self, topics: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools) -> pd.DataFrame:
-        """Every context as it is, and with an order at the end: [qid, n_tokens, variant, text]."""
+        """Every context unchanged and with an order appended: [qid, n_tokens, variant, text]."""
         texts = standing(passages).groupby(["qid", "n_tokens"], sort=False)["seen"].agg(" ".join).reset_index()
         plain = texts.rename(columns={"seen": "text"}).assign(variant=_PLAIN)
         orders = [f"{text} {_chosen(TO_READERS, qid)}" for qid, text in zip(plain["qid"], plain["text"], strict=True)]

@@ -1,4 +1,4 @@
-"""`retriever=noise`: evidence mixed with distractors, and what both retrievers of this plug-in draw them by."""
+"""`retriever=noise`: evidence mixed with distractors, and the drawing of distractors for both retrievers here."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ class Noise(Arms):
 
     @property
     def top_k(self) -> int:
-        """How many chunks a topic gets at most; 0 where that is its own number."""
+        """The largest number of chunks per topic; 0 if it varies by topic."""
         return self.n_passages or 0
 
     @property
     def retrievers(self) -> Mapping[str, Retriever]:
-        """The one that hard distractors come from."""
+        """The retriever that supplies hard distractors."""
         return self.options
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
-        """ConfigError: a question alone says nothing of the evidence."""
+        """ConfigError: a question alone does not give the evidence."""
         raise ConfigError("retriever=noise needs the evidence of the topics; call rank_with_evidence")
 
     def rank_with_evidence(
@@ -118,7 +118,7 @@ class Noise(Arms):
         return run_frame(topics, chunks, topic, np.array([c for cs in found for c in cs], dtype=np.int64))
 
     def _arranged(self, of_evidence: list[int], others: list[int], qid: str, chunks: pd.DataFrame) -> list[int]:
-        """The chunks of a topic as its context holds them."""
+        """The chunks of a topic in context order."""
         half = len(others) // 2
         if self.order == "first":
             return of_evidence + others
@@ -155,7 +155,7 @@ def ranked_by_other(
 
 
 def holds_any(text: str, parts: list[str]) -> bool:
-    """Whether a text holds one of the parts whole, or stands in one of them; all without white space.
+    """Whether a text contains one of the parts whole, or lies within one; all without white space.
 
     A text of less than 32 letters stands in others by chance.
     """
@@ -164,13 +164,13 @@ def holds_any(text: str, parts: list[str]) -> bool:
 
 
 def number_of(seed: int, *names: str) -> int:
-    """A number of 64 bits that hangs on seed and names alone."""
+    """A 64-bit number determined by seed and names alone."""
     text = "\x1f".join((str(seed), *names))
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
 def in_random_order(n: int, rng: np.random.Generator) -> Iterator[int]:
-    """0 to n - 1, each once; of many only as many are drawn as are asked for."""
+    """0 to n - 1 in random order, each once; for large n draws only as many as are consumed."""
     seen: set[int] = set()
     while n and len(seen) <= n // 2:
         for number in rng.integers(n, size=64).tolist():

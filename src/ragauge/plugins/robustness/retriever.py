@@ -68,16 +68,16 @@ class Robustness(Arms):
 
     @property
     def noise_rate(self) -> float:
-        """The share of distractors; 0 where a fact is changed."""
+        """The share of distractors; 0 if a fact is changed."""
         return self.condition if isinstance(self.condition, float) else 0.0
 
     @property
     def retrievers(self) -> Mapping[str, Retriever]:
-        """The one that hard distractors come from."""
+        """The retriever that supplies hard distractors."""
         return self.options
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Any:
-        """ConfigError: a question alone says nothing of the evidence."""
+        """ConfigError: a question alone does not give the evidence."""
         raise ConfigError("retriever=robustness needs the evidence of the topics; call rank_with_evidence")
 
     def rank_with_evidence(
@@ -133,7 +133,7 @@ class Robustness(Arms):
         folder: Path,
         tools: Tools,
     ) -> list[list[int]]:
-        """The evidence of every topic with its distractors; these alone at the rate 1."""
+        """The evidence of every topic with its distractors; at rate 1 distractors alone."""
         rate = self.noise_rate
         alone = rate >= 1
         share = (1 / (1 - _MOST)) if alone else rate / (1 - rate)  # distractors for a chunk of evidence
@@ -175,7 +175,7 @@ class Robustness(Arms):
 
 
 class _Corpus:
-    """Chunks, and which of them are of a copy of a document in which a fact is changed."""
+    """Chunks, and those from a document copy with a changed fact."""
 
     def __init__(self, chunks: pd.DataFrame) -> None:
         self.chunks = chunks
@@ -194,14 +194,14 @@ class _Corpus:
                 self._rows[parent].append(row)
 
     def may_distract(self, chunk: int, documents: set[str], parts: list[str]) -> bool:
-        """Whether a chunk is none of these documents or a changed copy, and holds no part of the evidence."""
+        """Whether a chunk is outside these documents and changed copies, and holds no part of the evidence."""
         parent = self._parent[chunk]
         if parent in documents or parent in self._copies:
             return False
         return not holds_any(self._text[chunk], parts)
 
     def with_changed(self, qid: str, own: list[int], beside: bool) -> list[int]:
-        """The evidence of a topic with the chunks in which changed copies of its documents differ.
+        """The evidence of a topic, with the chunks that changed copies of its documents alter.
 
         They stand beside it, or in place of the chunks that are otherwise in the copy.
         """

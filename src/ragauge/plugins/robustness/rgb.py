@@ -39,7 +39,7 @@ class RGB(OneFile):
         require_flag("dataset.wrong", self.wrong)
 
     def load(self) -> Dataset:
-        """The collection; DataError names file, line, qid and what is wrong."""
+        """The collection; DataError names file, line, qid and error."""
         file = self.files()["path"]
         gather = Gatherer(self)
         snippets = Paragraphs(gather)
@@ -108,7 +108,7 @@ def _groups(row: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _slots(row: Mapping[str, Any]) -> list[list[str]]:
-    """The parts that a right answer has, each as its alternatives."""
+    """The parts of a right answer, each as its alternatives."""
     answer = row.get("answer")
     if answer is None:
         raise BadRow("key 'answer' is missing")
@@ -127,7 +127,7 @@ def _slots(row: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _references(slots: list[list[str]]) -> list[str]:
-    """Every alternative stands in one of the answers: the first of all slots, the second of all, and so on.
+    """Answers that together use every alternative: the first of all slots, the second of all, and so on.
 
     Alternatives are spellings (Jan 2, 2 January), listed in the same order in each slot. A slot that has
     fewer than another repeats its last.

@@ -1,4 +1,4 @@
-"""RGB's accuracy: every part of the answer stands in it.
+"""RGB's accuracy: whether the answer contains every expected part.
 
 Source: Chen et al., Benchmarking Large Language Models in Retrieval-Augmented Generation, AAAI 2024, and its
 evaluation script.
