@@ -1,1 +1,1 @@
-"""Chunkers, retrievers, rerankers and compressors of LangChain, LlamaIndex and PyTerrier, named in YAML and checked."""
+"""Builds and checks chunkers, retrievers, rerankers and compressors of LangChain, LlamaIndex and PyTerrier."""

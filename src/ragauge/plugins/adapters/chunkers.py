@@ -1,4 +1,4 @@
-"""Chunkers of LlamaIndex and LangChain, built from YAML; their chunks are pieces of the documents, too."""
+"""Chunkers of LlamaIndex and LangChain, built from YAML; their chunks must be pieces of the documents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHOWN = 60  # characters of a piece in an error
 
 @dataclass(frozen=True)
 class _Wrapped:
-    """Shared part of both: the mapping with `_target_`, and the versions of the packages it comes from.
+    """The base of both: the mapping with `_target_`, and its packages' versions.
 
     The versions are part of the identity, so that chunks of another release are made again.
     """
@@ -42,7 +42,7 @@ class _Wrapped:
 
     @property
     def uses(self) -> frozenset[str]:
-        """The embedder where the splitter's signature has a parameter for one that the config leaves out."""
+        """The embedder, if the splitter has a parameter for one that the config leaves out."""
         return frozenset({"embedder"} if wants("chunker.splitter", self.splitter, self._offer) else ())
 
     def chunk(self, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
@@ -171,7 +171,7 @@ def _langchain_embeddings(tools: Tools) -> Any:
 
 
 def _uncovered(text: str, spans: list[tuple[int, int]]) -> int:
-    """How many characters other than white space stand in no span; the spans are in order of their starts."""
+    """The number of characters outside all spans, white space excluded; spans are sorted by start."""
 
     def gaps() -> Iterator[str]:
         reached = 0
@@ -185,6 +185,6 @@ def _uncovered(text: str, spans: list[tuple[int, int]]) -> int:
 
 @lru_cache(maxsize=16)
 def _versions(top: str) -> dict[str, str]:
-    """The version of every installed distribution that holds the top-level package."""
+    """The version of every installed distribution of the top-level package."""
     names = sorted(set(metadata.packages_distributions().get(top, ())))
     return {name: metadata.version(name) for name in names}

@@ -41,7 +41,7 @@ class LangChainCompressor:
         require_count("compressor.depth", self.depth, null="all passages")
 
     def compress(self, passages: pd.DataFrame, topics: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `passages`; ConfigError where the target makes no compressor.
+        """Frame `passages`; ConfigError if the target makes no compressor.
 
         DataError where a Document that it returns has no docno, or one that was not given.
         """

@@ -1,4 +1,4 @@
-"""Checks the duties of every retriever over an engine, and measures how near it comes to an exact search.
+"""Checks the duties of every retriever over an engine, and compares it with an exact search.
 
 For the tests of retrievers that others write: docs/extending.md shows one.
 """
@@ -51,7 +51,7 @@ _TOPICS = pd.DataFrame(
 
 
 class Failed(AssertionError):
-    """A retriever does not do what every retriever must do."""
+    """A retriever violates a duty of every retriever."""
 
 
 def check_retriever(
@@ -62,7 +62,7 @@ def check_retriever(
     scored: bool = True,
     another_process: bool = True,
 ) -> None:
-    """Raises Failed, an AssertionError that names all that is wrong, unless the retriever conforms.
+    """Raises Failed, an AssertionError that names all violations, unless the retriever conforms.
 
     It is checked on a corpus of 16 chunks of many scripts and on one of a single chunk. The checks: a run's columns,
     ranks and order; a question without letters or digits, and one without hits; ties; more hits wanted than there are
@@ -127,7 +127,7 @@ def compare_to_exact(
     folder: Path,
     tools: Tools,
 ) -> dict[str, float]:
-    """How near a retriever comes to another one that misses nothing, over the same chunks.
+    """Compares a retriever with an exact one over the same chunks.
 
     Returns overlap_at_10, the mean share of the exact ten best hits that are among the retriever's own ten. score_error
     is the largest difference between the two scores of a pair of topic and chunk; NaN where no pair is in both, and
@@ -168,7 +168,7 @@ def _raise(who: str, found: list[str]) -> None:
 def _made(
     retriever: Retriever, chunks: pd.DataFrame, folder: Path, tools: Tools
 ) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """The retriever's transformer, over the index that it makes in the folder."""
+    """The retriever's transformer, over the index that it builds in the folder."""
     folder.mkdir(parents=True)
     retriever.build_index(chunks, folder, tools)
     return retriever.transformer(chunks, folder, tools)
@@ -181,7 +181,7 @@ def _run_of(
 
 
 def _wrong_form(run: Any, chunks: pd.DataFrame) -> Iterator[str]:
-    """The errors of form in a run."""
+    """The form errors of a run."""
     try:
         frames.check("run", run, "the run")
     except DataError as error:
@@ -200,7 +200,7 @@ def _wrong_form(run: Any, chunks: pd.DataFrame) -> Iterator[str]:
 
 
 def _same(where: str, run: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
-    """Whether two runs hold the same hits, and scores equal up to what float32 can say."""
+    """Whether two runs hold the same hits, with scores equal to float32 precision."""
     ours, theirs = (r.reset_index(drop=True)[["qid", "docno", "rank", "score"]] for r in (run, other))
     if not ours[["qid", "docno", "rank"]].equals(theirs[["qid", "docno", "rank"]]):
         yield f"{where}: another run"

@@ -1,4 +1,4 @@
-"""Components of other libraries, built and checked, as is what they return.
+"""Builds components of other libraries, and checks them and their results.
 
 Errors name the config key or the component, the topic and the chunk.
 """
@@ -19,7 +19,7 @@ _TEXT_OF = "text_docno"  # whose text a row of a pipeline has
 
 
 def pyterrier_transformer(key: str, spec: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
-    """The PyTerrier transformer that a mapping with `_target_` makes; ConfigError, with `key`, for none.
+    """The PyTerrier transformer of a mapping with `_target_`; ConfigError, with `key`, if it makes none.
 
     given: arguments that are passed on where the target's signature has them.
     """
@@ -31,7 +31,7 @@ def pyterrier_transformer(key: str, spec: Mapping[str, Any], given: Mapping[str,
 
 
 def document_compressor(key: str, spec: Mapping[str, Any]) -> Any:
-    """The LangChain BaseDocumentCompressor that a mapping with `_target_` makes; ConfigError for none."""
+    """The LangChain BaseDocumentCompressor of a mapping with `_target_`; ConfigError if it makes none."""
     from langchain_core.documents import BaseDocumentCompressor
 
     made = build(key, spec, {})
@@ -53,7 +53,7 @@ def as_documents(rows: pd.DataFrame) -> list[Any]:
 
 
 def transformed(name: str, pipeline: Callable[..., Any], rows: pd.DataFrame) -> pd.DataFrame:
-    """The run that a PyTerrier pipeline makes of topics, or of a run, with qid, docno and score.
+    """A PyTerrier pipeline's run for topics, or for a run, with qid, docno and score.
 
     DataError for a stage that misses columns, for no frame, and for a run without these columns.
     """
@@ -78,7 +78,7 @@ def transformed(name: str, pipeline: Callable[..., Any], rows: pd.DataFrame) -> 
 
 
 class WithTexts:
-    """A composed PyTerrier pipeline, whose stages get the chunks' texts once one of them asks for them.
+    """A composed PyTerrier pipeline; its stages get the chunks' texts once one of them asks for them.
 
     A retriever finds docnos; a re-ranker behind it mostly needs the column text. `chunks` has docno and text.
     """
@@ -88,7 +88,7 @@ class WithTexts:
         self._chunks = chunks
 
     def __call__(self, rows: pd.DataFrame) -> Any:
-        """The result of the pipeline for the rows; errors as the pipeline's own."""
+        """The result of the pipeline for the rows; raises the pipeline's own errors."""
         import pyterrier as pt
         from pyterrier.validate import InputValidationError
 
@@ -106,7 +106,7 @@ class WithTexts:
 
 
 class _TextOf:
-    """Adds the column text to a run; a row whose docno a stage has changed since gets that chunk's."""
+    """Adds the column text to a run; a row whose docno a stage changed gets the new chunk's text."""
 
     def __init__(self, chunks: pd.DataFrame) -> None:
         self._texts = chunks.set_index(chunks["docno"].astype("str"))["text"]
@@ -122,7 +122,7 @@ class _TextOf:
 
 
 def check_hits(name: str, qids: pd.Series, docnos: pd.Series, score: np.ndarray) -> None:
-    """DataError for a score that is no finite number, and for a hit that is returned twice."""
+    """DataError for a non-finite score, and for a duplicate hit."""
     twice = pd.DataFrame({"qid": qids, "docno": docnos}).duplicated().to_numpy()
     for wrong, what in ((~np.isfinite(score), "has no finite score"), (twice, "is returned twice")):
         if wrong.any():
@@ -131,7 +131,7 @@ def check_hits(name: str, qids: pd.Series, docnos: pd.Series, score: np.ndarray)
 
 
 def docno_of(name: object, document: Any) -> str:
-    """The docno that a returned LangChain Document carries; DataError where it carries none."""
+    """The docno of a returned LangChain Document; DataError if it has none."""
     docno = document.metadata.get("docno")
     if docno is None:
         keys = ", ".join(document.metadata) or "nothing"

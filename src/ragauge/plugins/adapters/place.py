@@ -1,4 +1,4 @@
-"""Where the pieces that a foreign splitter returns stand in the text that they come from."""
+"""Finds the pieces of a foreign splitter in their source text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CANDIDATES = 64  # places at most that are tried for one piece
 
 
 def place(text: str, pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """First and past-the-last character in `text` of every piece; ValueError(piece) where one is not there.
+    """First and past-the-end character in `text` of every piece; ValueError(piece) for an absent one.
 
     White space does not count, so that a splitter may strip, join or normalise it. Where a piece is not found letter by
     letter, case, accents and compatibility forms do not count either. A piece begins behind the beginning of the one
@@ -39,14 +39,14 @@ class _Missing(Exception):
 
 
 def _letters(text: str) -> tuple[str, np.ndarray]:
-    """The text without white space, and where each of its characters stands."""
+    """The text without white space, and the position of each character."""
     spans = [match.span() for match in _BLACK.finditer(text)]
     at = np.concatenate([np.arange(*span) for span in spans]) if spans else np.empty(0, dtype=np.int64)
     return "".join(text[start:end] for start, end in spans), at
 
 
 def _folded(text: str) -> tuple[str, np.ndarray]:
-    """The letters without case, accents and compatibility forms, and where each of them comes from."""
+    """The letters without case, accents and compatibility forms, and the origin of each."""
     folded = [unicodedata.normalize("NFKD", char).casefold() for char in text]
     kept = ["".join(c for c in chars if not (unicodedata.combining(c) or c.isspace())) for chars in folded]
     return "".join(kept), np.repeat(np.arange(len(text)), [len(chars) for chars in kept])

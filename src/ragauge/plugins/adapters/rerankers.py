@@ -49,7 +49,7 @@ class LangChainReranker:
         check_depth(self.depth, self.top_k)
 
     def rerank(self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """ConfigError where the target makes no compressor; what it returns is checked (DataError)."""
+        """ConfigError if the target makes no compressor; DataError for an invalid result."""
         name = str(self.compressor.get("_target_"))
         compressor = document_compressor("reranker.compressor", self.compressor)
         found = candidates(run, topics, chunks, self.depth)
@@ -93,7 +93,7 @@ class PyTerrierReranker:
         check_depth(self.depth, self.top_k)
 
     def rerank(self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """ConfigError where the target makes no transformer; its run is checked (DataError)."""
+        """ConfigError if the target makes no transformer; DataError for an invalid run."""
         name = str(self.transformer.get("_target_"))
         transformer = pyterrier_transformer("reranker.transformer", self.transformer, {})
         near = candidates(run, topics, chunks, self.depth)

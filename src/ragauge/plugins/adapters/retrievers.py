@@ -62,12 +62,12 @@ class PyTerrierPipeline:
         require_count("retriever.top_k", self.top_k)
 
     def index_identity(self) -> Mapping[str, Any]:
-        """The index's own configuration, and the revision where there is one."""
+        """The index's own configuration, and its revision, if any."""
         made = None if self.index is None else {"index": self.index, "revision": self.revision}
         return {"index": "pyterrier", "version": 1, "made": made}
 
     def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
-        """Calls `index`, if there is one; a PyTerrier indexer that it returns is given the chunks."""
+        """Calls `index`, if there is one; passes the chunks to a PyTerrier indexer that it returns."""
         check_chunks(chunks)
         if self.index is not None:
             made = build("retriever.index", self.index, {"chunks": chunks, "folder": folder})
@@ -75,7 +75,7 @@ class PyTerrierPipeline:
                 made.index(chunks[["docno", "text"]].to_dict("records"))
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
-        """ConfigError where the target makes no transformer; its runs are checked (DataError)."""
+        """ConfigError if the target makes no transformer; DataError for an invalid run."""
         given = {"chunks": chunks, "folder": folder}
         pipeline = WithTexts(pyterrier_transformer("retriever.pipeline", self.pipeline, given), chunks)
         name = self.pipeline["_target_"]
@@ -122,7 +122,7 @@ class LangChainRetriever:
         require_count("retriever.top_k", self.top_k)
 
     def index_identity(self) -> Mapping[str, Any]:
-        """The same for all: what a LangChain retriever indexes it keeps in memory."""
+        """The same for all: a LangChain retriever keeps its index in memory."""
         return {"index": "langchain", "version": 1}
 
     def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
@@ -130,7 +130,7 @@ class LangChainRetriever:
         check_chunks(chunks)
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
-        """ConfigError where the target makes no retriever; what it returns is checked (DataError)."""
+        """ConfigError if the target makes no retriever; DataError for an invalid result."""
         from langchain_core.retrievers import BaseRetriever
 
         name = self.retriever.get("_target_")
@@ -163,7 +163,7 @@ def _rows(keys: pd.Series) -> pd.Series:
 
 
 def _look_up(rows: pd.Series, keys: pd.Series, problem: str) -> np.ndarray:
-    """The row of each key; DataError with the first that has none."""
+    """The row of each key; DataError names the first without one."""
     found = rows.index.get_indexer(pd.Index(keys.astype("str")))
     if (found < 0).any():
         raise DataError(f"{problem}: {keys.iloc[int(np.argmax(found < 0))]!r}")

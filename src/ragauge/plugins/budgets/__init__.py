@@ -1,1 +1,1 @@
-"""Budgets: bands that hold at all of them at once, the smallest that is enough, and tests over all."""
+"""Budgets: simultaneous bands, the smallest sufficient budget, and tests over all."""

@@ -50,7 +50,7 @@ class Budgets:
         return found
 
     def most_different(self) -> pd.DataFrame:
-        """The row of `tests` where a pair differs most, per measure and pair, with `p_holm` over the pairs.
+        """The row of `tests` with the largest difference, per measure and pair, with `p_holm` over the pairs.
 
         p_holm corrects `p_all_budgets`, so that neither the choice of the budget nor that of the pair
         is looking too often.
@@ -132,7 +132,7 @@ def _curves(frame: pd.DataFrame) -> dict[str, dict[str, pd.DataFrame]]:
 
 
 def _known(values: pd.DataFrame) -> pd.DataFrame:
-    """The topics that have a value at every budget."""
+    """The topics with a value at every budget."""
     return values.dropna(axis="index")
 
 
@@ -152,7 +152,7 @@ def _means(values: pd.DataFrame, weights: np.ndarray | None) -> pd.Series:
 
 
 def _critical(deviations: np.ndarray, level: float, seed: int, sides: int = 2) -> float:
-    """The `level` quantile of the largest |t| (t for one side) of Student's variables, one a budget.
+    """The `level` quantile of the largest |t| (t if one-sided) of Student's variables, one per budget.
 
     They have as many degrees of freedom as there are topics less one, and the correlations of `deviations` [topics,
     budgets]. A budget without deviations is taken to be independent of the others. It is at least the z of one budget
@@ -211,7 +211,7 @@ def _wilson(mean: float, n: float, level: float) -> tuple[float, float]:
 
 
 def _smallest_seen(means: pd.Series, margin: float) -> int:
-    """The smallest budget whose mean is at most `margin` under the highest, as the topics happen to be."""
+    """The smallest budget with an observed mean at most `margin` under the highest."""
     return int(means.index[means >= means.max() - margin - 1e-12].min())
 
 
@@ -260,7 +260,7 @@ def compare_curves(
     seed: int = 0,
     clusters: pd.Series | None = None,
 ) -> pd.DataFrame:
-    """Every two systems at every budget that both have, on the topics that both have there.
+    """Every pair of systems at every common budget, on the common topics there.
 
     `curves` are [qid x n_tokens], `weights` and `clusters`, numbered, by qid. Returns [a, b, n_tokens, difference,
     lo, hi, p, p_all_budgets, n]: the mean of a less b; p of a sign-flip test at this budget alone. p_all_budgets is

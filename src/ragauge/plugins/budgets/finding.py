@@ -1,4 +1,4 @@
-"""Budgets: bands that hold at all of them at once, the smallest that is enough, and tests over all."""
+"""Budgets: simultaneous bands, the smallest sufficient budget, and tests over all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OverBudgets(Finding):
     after = "ir_score"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """`Budgets`; None where no system has two."""
+        """`Budgets`; None if no system has two."""
         curves = budgets(jobs.outcomes, seed=jobs.seed)
         if curves is None:
             return None
@@ -28,7 +28,7 @@ class OverBudgets(Finding):
         return Found(curves, tables=tables)
 
     def show(self, jobs: Jobs, value: Budgets, found: Founds) -> Shown:
-        """The smallest budgets; bands and tests behind a click."""
+        """The smallest budgets; collapsed bands and tests."""
         points = f"{100 * value.margin:.1f}"
         blocks = [
             Text(

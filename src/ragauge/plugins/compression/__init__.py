@@ -1,1 +1,1 @@
-"""Passages to what of them matters for the question: its sentences, or what an LLM copies."""
+"""Reduces passages to the parts relevant to the question: sentences, or excerpts by an LLM."""

@@ -58,7 +58,7 @@ class LLMCompressor:
         object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
 
     def compress(self, passages: pd.DataFrame, topics: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `passages` of what was copied, with the column `failed`.
+        """Frame `passages` of the copied parts, with the column `failed`.
 
         MissingError where every reply failed, ConfigError where there is no chat model.
         """
@@ -104,7 +104,7 @@ class LLMCompressor:
         return fill(str(self.prompt), question=question, passages=numbered)
 
     def _read(self, reply: Reply, n: int) -> list[str] | None:
-        """The copied part of each of the n passages, "" where there is none; None for a reply that failed."""
+        """The copied part of each of the n passages, "" for none; None for a failed reply."""
         if reply.text is None or reply.error == CUT:
             return None
         if _NOTHING.fullmatch(reply.text):
@@ -113,7 +113,7 @@ class LLMCompressor:
 
 
 def copied_by_number(reply: str, n: int) -> list[str] | None:
-    """The text behind each number `[1]` to `[n]` at the beginning of a line, "" where there is none.
+    """The text after each number `[1]` to `[n]` at the beginning of a line, "" for none.
 
     A number that comes twice has both texts, one after the other; what stands before the first number or
     behind one that there is not is passed over. None where no number is one of a passage.

@@ -1,4 +1,4 @@
-"""`compressor=sentences`: the sentences of the passages that are most like the question."""
+"""`compressor=sentences`: the sentences of the passages most similar to the question."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SentenceCompressor:
             raise ConfigError("compressor=sentences: give compressor.share, compressor.threshold, or both")
 
     def compress(self, passages: pd.DataFrame, topics: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `passages` of what is kept; its text is that of the kept sentences."""
+        """Frame `passages` of the kept sentences."""
         texts = passages["text"].tolist()
         spans_of = {text: sentence_spans(text) for text in dict.fromkeys(texts)}
         # A row per sentence, passage by passage.
@@ -87,7 +87,7 @@ def cosines(sentences: list[str], queries: list[str], embedder: Embedder) -> np.
 
 
 def within_share(topic: np.ndarray, score: np.ndarray, size: np.ndarray, share: float) -> np.ndarray:
-    """bool [n]: the rows of highest score of every topic, whose sizes add up to at most `share` of all of it.
+    """bool [n]: the rows of highest score of every topic, with sizes summing to at most `share` of its total.
 
     Taken one after the other until the next would be too much; the best row of a topic always is. Equals are
     taken in their order. topic: int64 [n], ascending from 0.
@@ -110,13 +110,13 @@ def _blocks(n: int) -> Iterator[slice]:
 
 
 def _distinct(texts: list[str]) -> tuple[list[str], np.ndarray]:
-    """The distinct texts, and of every text the number of its own."""
+    """The distinct texts, and each text's index among them."""
     number: dict[str, int] = {}
     which = np.array([number.setdefault(text, len(number)) for text in texts], dtype=np.int64)
     return list(number), which
 
 
 def _joined(text: str, rows: list[tuple[int, tuple[int, int]]]) -> str:
-    """The text of the sentences [(row, span)]; neighbours keep what stands between them."""
+    """The text of the sentences [(row, span)]; keeps the text between neighbours."""
     runs = [[span for _, (_, span) in group] for _, group in groupby(enumerate(rows), lambda r: r[1][0] - r[0])]
     return " ".join(text[run[0][0] : run[-1][1]] for run in runs)

@@ -1,1 +1,1 @@
-"""Conversations: samples of several turns, questions that lean on earlier ones, and MTRAG's files."""
+"""Conversations: samples of several turns, questions that depend on earlier ones, and MTRAG's files."""

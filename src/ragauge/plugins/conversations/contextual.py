@@ -1,4 +1,4 @@
-"""`rewriter=contextual`: a question that leans on earlier turns, made to stand alone."""
+"""`rewriter=contextual`: rewrites a question that depends on earlier turns to stand alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Contextual:
-    """The question of a later turn, written so that it can be understood without the turns before it.
+    """The question of a later turn, rewritten to be understood without the turns before it.
 
     by: `recorded` takes the dataset's column `standalone_question`, `llm` asks the chat model, one request a topic, and
         `history` puts the earlier questions before it. `auto` is the first of them that there is.
@@ -53,12 +53,12 @@ class Contextual:
 
     @property
     def uses(self) -> frozenset[str]:
-        """The chat model only where it can be asked."""
+        """The chat model, if it can be asked."""
         return frozenset({"chat"} if self.by in ("auto", "llm") else ())
 
     @property
     def needs_chat(self) -> bool:
-        """Whether it cannot do without a chat model."""
+        """Whether it requires a chat model."""
         return self.by == "llm"
 
     def describe(self, tools: Tools) -> Mapping[str, str]:
@@ -68,7 +68,7 @@ class Contextual:
     def rewrite(
         self, topics: pd.DataFrame, run: pd.DataFrame | None, chunks: pd.DataFrame | None, tools: Tools
     ) -> pd.DataFrame:
-        """One query a topic, or two with the question; `origin` is question, recorded, llm, history or failed.
+        """One query per topic, or two with the question; `origin` is question, recorded, llm, history or failed.
 
         DataError for by=recorded where the dataset has no standalone questions; MissingError where the LLM gave none.
         """
@@ -90,7 +90,7 @@ class Contextual:
         return queries_frame(rows)
 
     def _written(self, by: str, topics: pd.DataFrame, tools: Tools) -> list[str]:
-        """The question of every topic, which has earlier turns, by itself; "" where it could not be written."""
+        """The standalone question of every topic with earlier turns; "" if it could not be written."""
         if by == "recorded":
             if STANDALONE not in topics:
                 raise DataError(

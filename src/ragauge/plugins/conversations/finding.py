@@ -1,4 +1,4 @@
-"""Does a system get worse with the turns? Later turns less earlier ones of the same conversation."""
+"""Whether a system gets worse with the turns: later less earlier turns of the same conversation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Turns(Finding):
     after = "slices"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """A row for every system, measure and part; None without conversations of two turns."""
+        """A row per system, measure and part; None without conversations of two turns."""
         rows = jobs.at_n
         if not {CONVERSATION, TURN} <= set(rows) or not pd.api.types.is_numeric_dtype(rows[TURN]):
             return None
@@ -54,7 +54,7 @@ class Turns(Finding):
         return None if table.empty else Found(table, tables={"turns": table})
 
     def show(self, jobs: Jobs, value: pd.DataFrame, found: Founds) -> Shown:
-        """A table; on the terminal a line for every system."""
+        """A table; on the terminal a line per system."""
         rows: list[list[Cell]] = [
             [
                 str(row["system"]),
@@ -79,7 +79,7 @@ class Turns(Finding):
 
 
 def _values(rows: pd.DataFrame) -> dict[str, pd.Series]:
-    """Right answers of the judged topics, and IR scores, as far as there are any."""
+    """Right answers of the judged topics, and IR scores, as far as available."""
     right = pd.Series(right_of(rows).astype(float), rows.index).where(rows["label"].notna())
     found = {"correct": right, "ir_score": rows["ir_score"].astype(float)}
     return {name: values for name, values in found.items() if np.isfinite(values).any()}

@@ -55,13 +55,13 @@ class MTRAG(FileSource):
             require_text("dataset.domain", self.domain, "parts of a collection's name")
 
     def files(self) -> Mapping[str, Path]:
-        """The file `path`, and those of the others that are given; ConfigError if one is not there."""
+        """The file `path`, and any other given files; ConfigError if one does not exist."""
         others = {key: getattr(self, key) for key in ("corpus", "qrels", "rewrites")}
         given = {"path": self.path, **{key: value for key, value in others.items() if value is not None}}
         return {key: existing_file(key, value) for key, value in given.items()}
 
     def load(self) -> Dataset:
-        """The collection; DataError names file, line, qid and what is wrong."""
+        """The collection; DataError names file, line, qid and error."""
         files = self.files()
         gather = Gatherer(self)
         if "corpus" in files:
@@ -123,13 +123,13 @@ def _add_document(gather: Gatherer, row: Any) -> None:
 
 
 def _is_relevant(feedback: Mapping[str, Any]) -> bool:
-    """Whether the last annotator of a passage says yes."""
+    """Whether the last annotator of a passage marks it as relevant."""
     said = sorted((feedback.get("relevant") or {}).values(), key=lambda one: one.get("timestamp") or 0)
     return bool(said) and said[-1].get("value") == "yes"
 
 
 def _qrels(file: Path) -> dict[str, list[str]]:
-    """The docnos that are relevant to each qid, by the table query-id, corpus-id, score."""
+    """The relevant docnos of each qid, from the table query-id, corpus-id, score."""
     found: dict[str, list[str]] = {}
     for where, line in lines(file):
         (cells,) = csv.reader([text_of(line)], delimiter="\t")

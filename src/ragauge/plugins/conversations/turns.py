@@ -1,4 +1,4 @@
-"""Conversations: a list of messages to turns, each with the turns before it."""
+"""Splits conversations: a list of messages into turns, each with the turns before it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def exchanges(messages: Sequence[Any], keys: Collection[str] = ()) -> list[dict[
 
 
 def turns_of(row: Mapping[str, Any], number: str) -> list[dict[str, Any]] | None:
-    """A row for every turn of a row that is a conversation; None for any other row.
+    """A row per turn of a conversation row; None for any other row.
 
     number: the name of a conversation without a qid. The attributes of the row are each turn's; its other keys, such as
     the reference, are those of its last turn. A message's own keys are its turn's. A task of MTRAG is one turn.
@@ -90,7 +90,7 @@ def is_task(row: Mapping[str, Any]) -> bool:
 
 
 def task_row(task: Mapping[str, Any]) -> dict[str, Any]:
-    """The turn that a generation task of MTRAG asks about: its last message, after those before it.
+    """The turn of an MTRAG generation task: its last message, after those before it.
 
     `targets` are its references, unless it is UNANSWERABLE; `contexts` and `predictions` those of a system. BadRow for
     a task that does not end with a question.
@@ -119,12 +119,12 @@ def task_row(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def task_qid(name: str) -> str:
-    """The qid of a task: its conversation, a hyphen, its turn; MTRAG's files divide them by <::> or ::."""
+    """The qid of a task: its conversation, a hyphen, its turn, which MTRAG's files separate by <::> or ::."""
     return name.replace("<::>", "-").replace("::", "-")
 
 
 def _listed(value: Any) -> Any:
-    """A list of messages, printed as JSON or Python print it, too; None for anything else."""
+    """A list of messages, also if printed as JSON or Python; None for anything else."""
     if isinstance(value, str) and value.lstrip()[:2] == "[{":
         for read in (json.loads, ast.literal_eval):
             try:

@@ -1,4 +1,4 @@
-"""`dataset=conversations`: generated towns, and conversations in which later questions lean on earlier ones."""
+"""`dataset=conversations`: generated towns, and conversations whose later questions depend on earlier ones."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class MadeConversations:
         require_count("dataset.seed", self.seed, 0)
 
     def files(self) -> Mapping[str, Path]:
-        """None: nothing is read."""
+        """None: it reads no files."""
         return {}
 
     def load(self) -> Dataset:
@@ -130,6 +130,6 @@ class _Dice:
         return items[self.below(len(items))]  # type: ignore[index,arg-type,no-any-return]
 
     def some(self, items: list, n: int) -> list:  # type: ignore[type-arg]
-        """n different ones in a random order."""
+        """n different items in random order."""
         left = list(items)
         return [left.pop(self.below(len(left))) for _ in range(n)]

@@ -1,1 +1,1 @@
-"""The worth of passages by the answers that the LLM gives from them: eRAG, alignment (docs/passages.md)."""
+"""The worth of passages by the LLM's answers from them: eRAG, alignment (docs/passages.md)."""

@@ -1,4 +1,4 @@
-"""Alignment of retriever and generator: whether the answers rest on what the retriever ranks first."""
+"""Alignment of retriever and generator: whether the answers use the retriever's top passages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def alignment(
     changed: float = 0.5,
     prompt: str | None = None,
 ) -> Alignment:
-    """The alignment of ranking and answers; what an answer rests on is found in one of three ways.
+    """The alignment of ranking and answers; finds the passages behind an answer in one of three ways.
 
     by: `words` (no LLM), `llm` (the evaluator says it, one request per distinct answer and context), or
         `leave_one_out` (the llm answers once more without each of the passages).
@@ -67,7 +67,7 @@ def alignment(
 
 @dataclass(frozen=True)
 class Alignment:
-    """Shared part of the three ways: the values of a topic from the passages that its answer rests on."""
+    """The base of the three ways: a topic's values from the passages behind its answer."""
 
     version: ClassVar[int] = 2
     infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = INFOS
@@ -163,7 +163,7 @@ class ByWords(Alignment):
 
     @property
     def uses(self) -> frozenset[str]:
-        """The embedder, where vectors count."""
+        """The embedder, if vectors count."""
         return frozenset({"embedder"} if self.vectors else ())
 
     def measure_passages(
@@ -174,7 +174,7 @@ class ByWords(Alignment):
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; the credits of the passages stand in the detail."""
+        """Frame `answer_values`; the detail holds the passages' credits."""
         asked = _asked(topics, answers)
         rows = _of_topics(standing(passages), asked)
         found = credits(rows, asked, tools.embedder if self.vectors else None)
@@ -212,7 +212,7 @@ class ByLLM(Alignment):
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; a reply that failed or cannot be read is a missing value, and says so."""
+        """Frame `answer_values`; a failed or unreadable reply is a missing value with its reason."""
         asked = _asked(topics, answers)
         rows = _of_topics(standing(passages), asked)
         found = self._used(rows, asked, tools)
@@ -226,7 +226,7 @@ class ByLLM(Alignment):
     def _used(
         self, rows: pd.DataFrame, asked: Mapping[str, tuple[str, str]], tools: Tools
     ) -> dict[str, Found[tuple[int, ...]]]:
-        """The passages that the model names, numbers from 1 in the order of the context, by qid."""
+        """The passages that the model names, by qid, numbered from 1 in context order."""
         prompts = {}
         sizes = {}
         for qid, seen in rows.groupby("qid", sort=False)["seen"]:
@@ -275,7 +275,7 @@ class ByLeavingOut(Alignment):
         require_number("answers.alignment.changed", self.changed, 0, 1, above=True)
 
     def vary(self, topics: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools) -> pd.DataFrame:
-        """The context of every topic without each of its passages: [qid, n_tokens, variant, text].
+        """Every topic's context without each of its passages: [qid, n_tokens, variant, text].
 
         `variant` is the position of the passage that is left out.
         """
@@ -295,7 +295,7 @@ class ByLeavingOut(Alignment):
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; of a topic for which an answer without a passage failed, none."""
+        """Frame `answer_values`; missing for a topic if an answer without a passage failed."""
         asked = _asked(topics, answers)
         rows = _of_topics(standing(passages), asked)
         keys = ["qid", "n_tokens", "variant"]
@@ -313,7 +313,7 @@ class ByLeavingOut(Alignment):
 
 
 def _asked(topics: pd.DataFrame, answers: pd.DataFrame) -> dict[str, tuple[str, str]]:
-    """Question and answer by qid, of the topics that have an answer."""
+    """Question and answer by qid, for topics with an answer."""
     queries = dict(zip(topics["qid"], topics["query"], strict=True))
     pairs = zip(answers["qid"], answers["answer"], strict=True)
     return {qid: (queries[qid], answer) for qid, answer in pairs if isinstance(answer, str)}

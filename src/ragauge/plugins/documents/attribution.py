@@ -1,4 +1,4 @@
-"""Which passages an answer rests on, by words and vectors: free, and by rules."""
+"""Finds the passages behind an answer by rules on words and vectors, at no cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ragauge.texts.words import FUNCTION_WORDS, words
 
 
 def own_words(query: str, answer: str) -> frozenset[str]:
-    """The content words of the answer that are not in the question.
+    """The answer's content words without the question's.
 
     Where it has none (yes, no, one of two that the question names) it is those of both: what the question
     asks about.
@@ -23,7 +23,7 @@ def own_words(query: str, answer: str) -> frozenset[str]:
 def credits(
     passages: pd.DataFrame, asked: dict[str, tuple[str, str]], embedder: Embedder | None = None
 ) -> pd.DataFrame:
-    """By row of `passages` [qid, text, seen]: `held`, the share of the answer's words in it, and `credit`.
+    """Per row of `passages` [qid, text, seen]: `held`, the share of the answer's words in it, and `credit`.
 
     asked: question and answer by qid.
     The credit of a word, 1 / number of words, is divided among the passages of the topic that hold it. Without an
@@ -63,7 +63,7 @@ def rests_on(passages: pd.DataFrame, found: pd.DataFrame, held: float, share: fl
 
 
 def _cosines(passages: pd.DataFrame, asked: dict[str, tuple[str, str]], embedder: Embedder) -> np.ndarray:
-    """float64 by row: the cosine of the passage with question and answer, 0 where it is below."""
+    """float64 by row: the cosine of the passage with question and answer, negatives set to 0."""
     # Whole passages, whose vectors are mostly kept already, where the context holds the beginning of one.
     texts = list(dict.fromkeys(passages["text"]))
     both = {qid: " ".join(asked[qid]) for qid in dict.fromkeys(passages["qid"])}

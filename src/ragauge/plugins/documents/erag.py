@@ -1,4 +1,4 @@
-"""eRAG: a retrieved text is as relevant as the answer is good that the LLM gives from it alone.
+"""eRAG: the relevance of a retrieved text is the quality of the LLM's answer from it alone.
 
 Source: Salemi & Zamani, Evaluating Retrieval Quality in Retrieval-Augmented Generation, SIGIR 2024.
 """
@@ -73,7 +73,7 @@ class ERag:
 
     @property
     def needs(self) -> frozenset[str]:
-        """References, an llm that answers from the given context, and the judge where it labels."""
+        """References, an llm that answers from the given context, and the judge if it labels."""
         return frozenset({"references", "contexts", "generator"} | ({JUDGE} if self.judged else set()))
 
     @property
@@ -83,14 +83,14 @@ class ERag:
 
     @cached_property
     def infos(self) -> tuple[AnswerMeasureInfo, ...]:
-        """How the values are shown, one a measure."""
+        """Labels of the values, one per measure."""
         return tuple(
             AnswerMeasureInfo(f"erag_{metric_of(name)}", f"eRAG {name}", section=SECTION, of="ranking")
             for name in self.measures
         )
 
     def vary(self, topics: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools) -> pd.DataFrame:
-        """The first `depth` texts of every topic, each a context: [qid, n_tokens, variant, text].
+        """The first `depth` texts of every topic, each as a context: [qid, n_tokens, variant, text].
 
         `variant` is the text's rank; n_tokens the tokens that it has, so that equal texts are equal contexts
         whatever the budget. Topics without a reference answer are left out, as are texts without any text.
@@ -122,7 +122,7 @@ class ERag:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; the labels by rank are the first measure's `detail`."""
+        """Frame `answer_values`; the first measure's `detail` holds the labels by rank."""
         labels = varied[["qid", "variant"]].assign(label=self.labels(topics, evidence, varied, tools))
         values = self.ranked(labels)
         by_topic = {
@@ -160,7 +160,7 @@ class ERag:
         return pd.concat(parts, ignore_index=True)
 
     def labels(self, topics: pd.DataFrame, evidence: pd.DataFrame, varied: pd.DataFrame, tools: Tools) -> np.ndarray:
-        """float64 by row of `varied`: what its answer is worth, NaN where there is none."""
+        """float64 by row of `varied`: the value of its answer, NaN without one."""
         if self.judged:
             return varied["label"].eq(RIGHT).astype(float).mask(varied["label"].isna()).to_numpy(dtype=float)
         measure, name = _BY[self.by](), self.by
@@ -215,6 +215,6 @@ class ERag:
 
 
 def references_of(topics: pd.DataFrame) -> dict[str, tuple[str, ...]]:
-    """The reference answers by qid; none of an unanswerable topic, which no text can answer."""
+    """The reference answers by qid; omits unanswerable topics, which no text can answer."""
     marked = set(topics["qid"][is_unanswerable(topics)])
     return {qid: () if qid in marked else texts for qid, texts in references(topics).items()}

@@ -1,4 +1,4 @@
-"""UDCG: passages that help to answer count for a ranking, passages that mislead count against it.
+"""UDCG: passages that help to answer raise a ranking's value, misleading ones lower it.
 
 Source: Trappolini et al., Redefining Retrieval Evaluation in the Era of LLMs, EACL 2026 (arXiv 2510.21440), in the form
 without fitted weights that the authors publish.
@@ -57,7 +57,7 @@ class Udcg:
 
     @cached_property
     def infos(self) -> tuple[AnswerMeasureInfo, ...]:
-        """How the values are shown."""
+        """Labels of the values."""
         label = f"UDCG@{self.depth}, abstention by the judge"
         return (
             AnswerMeasureInfo("udcg", label, "higher", "ratio", SECTION, "ranking"),
@@ -67,7 +67,7 @@ class Udcg:
         )
 
     def vary(self, topics: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools) -> pd.DataFrame:
-        """The first `depth` texts of every topic, each a context, as of `ERag.vary`."""
+        """The first `depth` texts of every topic, each as a context, like `ERag.vary`."""
         return ERag(depth=self.depth, measures=("RR",)).vary(topics, passages, n_tokens, tools)
 
     def measure_varied(
@@ -79,7 +79,7 @@ class Udcg:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values`; the utilities by rank are the first info's `detail`."""
+        """Frame `answer_values`; the first info's `detail` holds the utilities by rank."""
         shown = varied[["qid", "variant", "label"]].rename(columns={"variant": "rank"})
         shown = shown.merge(passages[["qid", "rank", "docno", "text"]], on=["qid", "rank"], validate="one_to_one")
         shown = shown.sort_values(["qid", "rank"], kind="stable").reset_index(drop=True)
@@ -127,7 +127,7 @@ class Udcg:
 
 
 def udcg(utilities: Sequence[float]) -> float:
-    """1 / (1 + exp(-m)) for the mean m of the utilities of the texts of a topic; 0.5 where there is none."""
+    """1 / (1 + exp(-m)) for the mean m of the utilities of a topic's texts; 0.5 without texts."""
     return float(1 / (1 + np.exp(-np.mean(utilities)))) if len(utilities) else 0.5
 
 

@@ -1,4 +1,4 @@
-"""The retriever's worth by the passages that an answer rests on: five values a topic."""
+"""The retriever's worth by the passages behind an answer: five values per topic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK = re.compile(r"%p[^%]*$")
 
 
 def holds_evidence(passages: pd.DataFrame, evidence: pd.DataFrame, topics: pd.DataFrame) -> pd.Series:
-    """Whether each passage of `standing` holds evidence: True, False, or missing of a topic without any.
+    """Whether each passage of `standing` holds evidence: True, False, or missing for a topic without any.
 
     A passage holds an evidence part if their longest common substring is at least half of the shorter one of
     the two, white space folded. Where no evidence of a topic has a text, a passage of a document that the
@@ -55,7 +55,7 @@ def holds_evidence(passages: pd.DataFrame, evidence: pd.DataFrame, topics: pd.Da
 def use_values(
     passages: pd.DataFrame, used: np.ndarray, holds: pd.Series, top: int | None, persistence: float
 ) -> pd.DataFrame:
-    """By qid the `VALUES`, NaN where there is none.
+    """The `VALUES` by qid, NaN for none.
 
     passages: those of `standing`, `used` (bool) and `holds` by row. With u passages used of k:
     rests_on_context: whether u is at least 1.

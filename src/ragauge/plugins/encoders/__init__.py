@@ -1,1 +1,1 @@
-"""`retriever=learned_sparse`, `retriever=late_interaction`: models that give a text more than one dense vector."""
+"""`retriever=learned_sparse`, `retriever=late_interaction`: models beyond one dense vector per text."""

@@ -1,4 +1,4 @@
-"""Texts to arrays of varying length, by a sentence-transformers model, each text encoded once and kept in the store."""
+"""Encodes texts as arrays of varying length, by a sentence-transformers model, once each; the store keeps them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TEXTS = 8192  # whose arrays are in memory at a time while an index is built
 
 @dataclass(frozen=True)
 class EncoderRetriever:
-    """Shared part of the retrievers over a model that gives a text an array of rows, as many as it likes.
+    """The base of retrievers over a model that gives a text an array with any number of rows.
 
     model: the name of a sentence-transformers model on the hub, or the path of its folder; for a sweep over retrievers
     a mapping from their names (learned_sparse, late_interaction) to these. device: where torch runs it.
@@ -67,11 +67,11 @@ class EncoderRetriever:
         require_count("retriever.threads", self.threads, null="torch's own choice")
 
     def identity(self) -> dict[str, Any]:
-        """The run's ingredients: the model's name, content and device (`scorer`), and the number of hits."""
+        """The inputs of the run: the model's name, content and device (`scorer`), and the number of hits."""
         return {**named(self), "model": Path(self.model).name, "scorer": self._scorer(), "top_k": self.top_k}
 
     def index_identity(self) -> dict[str, Any]:
-        """Equal for all that use this model."""
+        """Equal for all retrievers with this model."""
         return {"index": named(self)["component"], "version": 1, "scorer": self._scorer()}
 
     def _scorer(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class EncoderRetriever:
         return model_folder(self.model, self.kind_of_model)
 
     def arrays(self, texts: Sequence[str], role: Role, tools: Tools) -> list[np.ndarray]:
-        """For each text float32 [rows, d]; the model is loaded only for a text that the store does not know."""
+        """For each text float32 [rows, d]; loads the model only for a text missing from the store."""
         distinct = list(dict.fromkeys(texts))
         if not distinct:
             return []
@@ -103,13 +103,13 @@ class EncoderRetriever:
         return [found[text] for text in texts]
 
     def arrays_of_chunks(self, chunks: pd.DataFrame | Batches, tools: Tools) -> Iterator[list[np.ndarray]]:
-        """Those of the chunks' texts, some thousands of chunks at a time."""
+        """The arrays of the chunks' texts, some thousands of chunks at a time."""
         for some in in_pieces(chunks, _TEXTS):
             yield self.arrays(some["text"].tolist(), "passage", tools)
 
 
 def _kept(texts: list[str], encode: Any, cache: VectorCache, size: int) -> list[np.ndarray]:
-    """The array of each distinct text, from the cache as far as it is there.
+    """The array of each distinct text, from the cache if there.
 
     The cache holds vectors of one length. An array lies in it as records of `size` rows, each behind the number of all
     rows: the first by the text, the others by the text and their place. The first is written last, so that it tells
@@ -158,7 +158,7 @@ def _records(array: np.ndarray, size: int) -> np.ndarray:
 
 @lru_cache(maxsize=8)
 def model_folder(model: str, kind: Kind) -> Path:
-    """The folder of the model's files; a model of the hub is downloaded if it is not at hand.
+    """The folder of the model's files; downloads a hub model if missing.
 
     ConfigError where there is none, and where loading it might execute something.
     """
@@ -176,7 +176,7 @@ def model_folder(model: str, kind: Kind) -> Path:
 
 
 def _is(kind: Kind, model: str, path: Path) -> bool:
-    """Whether the folder holds all weights of a model of this kind, by any of the packages that save one."""
+    """Whether the folder holds all weights of a model of this kind, in any package's format."""
     config, own = (
         read_json("retriever.model", model, path / name) if (path / name).is_file() else {}
         for name in ("config.json", "config_sentence_transformers.json")
@@ -190,7 +190,7 @@ def _is(kind: Kind, model: str, path: Path) -> bool:
 
 @dataclass(frozen=True)
 class _Encoding:
-    """Texts to their arrays, by a model that each process loads once."""
+    """Maps texts to their arrays, by a model loaded once per process."""
 
     kind: Kind
     folder: str
@@ -222,7 +222,7 @@ class _Encoding:
 
 
 def _terms(vector: Any, cosine: bool) -> np.ndarray:
-    """float32 [terms, 2]: the place and the weight of what is not 0 in a sparse vector, by rising place."""
+    """float32 [terms, 2]: index and weight of the nonzero entries of a sparse vector, by rising index."""
     weights = vector.values().numpy().astype(np.float32)
     if cosine and len(weights):
         weights /= np.linalg.norm(weights)
@@ -232,7 +232,7 @@ def _terms(vector: Any, cosine: bool) -> np.ndarray:
 
 @lru_cache(maxsize=2)
 def _load(kind: Kind, folder: str, device: str) -> Any:
-    """The model, kept for the process: the jobs of a sweep share it."""
+    """The model, cached for the process: the jobs of a sweep share it."""
     with quiet():
         import sentence_transformers
 

@@ -41,7 +41,7 @@ class LateInteraction(EncoderRetriever):
     rows_of_record: ClassVar[int] = 32
 
     def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools) -> None:
-        """Writes the tokens' vectors of all chunks, float32 [tokens, d], and where those of each chunk end."""
+        """Writes the token vectors of all chunks, float32 [tokens, d], and the end of each chunk's."""
         if isinstance(chunks, pd.DataFrame):
             check_chunks(chunks)
         counts, d, longest = [0], 0, 0.0
@@ -54,7 +54,7 @@ class LateInteraction(EncoderRetriever):
         np.savez(folder / "chunks.npz", ends=np.cumsum(counts), dimensions=d, longest=longest)
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
-        """Topics to the chunks of highest MaxSim; ties are broken by docno, at the cut-off, too."""
+        """Maps topics to the chunks of highest MaxSim; breaks ties by docno, also at the cut-off."""
         held = np.load(folder / "chunks.npz")
         index = TokenIndex(folder / "tokens.bin", held["ends"], int(held["dimensions"]))
         order = docno_order(chunks)
@@ -84,7 +84,7 @@ class LateInteraction(EncoderRetriever):
 
 
 class TokenIndex:
-    """The vectors of the chunks' tokens, read from disk as they are needed.
+    """The chunks' token vectors, read from disk on demand.
 
     ends: int64 [chunks + 1], the first token of each chunk, and behind them the number of all tokens.
     """
@@ -97,7 +97,7 @@ class TokenIndex:
         self._ends = ends
 
     def scores(self, queries: Sequence[np.ndarray]) -> np.ndarray:
-        """float32 [chunks, queries]: the MaxSim of each chunk and query; -inf of a chunk without a token."""
+        """float32 [chunks, queries]: the MaxSim of each chunk and query; -inf for a chunk without tokens."""
         together = np.concatenate(queries)
         starts = np.cumsum([0, *(len(query) for query in queries[:-1])])
         found = np.full((len(self._ends) - 1, len(queries)), -np.inf, dtype=np.float32)
@@ -109,13 +109,13 @@ class TokenIndex:
         return found
 
     def exact(self, query: np.ndarray, chunk: np.ndarray) -> np.ndarray:
-        """float64 [len(chunk)]: the MaxSim of some chunks, each with a token or more."""
+        """float64 [len(chunk)]: the MaxSim of some chunks, each with at least one token."""
         asked = query.astype(np.float64).T
         tokens = (self._tokens[self._ends[i] : self._ends[i + 1]].astype(np.float64) for i in chunk)
         return np.array([(some @ asked).max(axis=0).sum() for some in tokens]).round(_DECIMALS)
 
     def _blocks(self) -> Iterator[np.ndarray]:
-        """The chunks that have tokens, in order, as many at a time as have about `_TOKENS` of them."""
+        """The chunks with tokens, in order, in blocks of about `_TOKENS` tokens."""
         there = np.flatnonzero(np.diff(self._ends))
         block = self._ends[there] // _TOKENS
         return iter(np.split(there, np.flatnonzero(np.diff(block)) + 1)) if len(there) else iter(())

@@ -1,4 +1,4 @@
-"""`retriever=learned_sparse`: weights of terms by a model such as SPLADE, and an inverted index of them."""
+"""`retriever=learned_sparse`: term weights by a model such as SPLADE, and their inverted index."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LearnedSparse(EncoderRetriever):
     rows_of_record: ClassVar[int] = 128
 
     def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools) -> None:
-        """Writes the chunks of every term, and their weights."""
+        """Writes the chunks and weights of every term."""
         if isinstance(chunks, pd.DataFrame):
             check_chunks(chunks)
         of_chunks = [array for arrays in self.arrays_of_chunks(chunks, tools) for array in arrays]
@@ -55,13 +55,13 @@ class LearnedSparse(EncoderRetriever):
             np.save(folder / f"{name}.npy", values)
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
-        """Topics to the chunks that share terms with them; ties are broken by docno, at the cut-off, too."""
+        """Maps topics to the chunks that share terms with them; breaks ties by docno, also at the cut-off."""
         starts = np.load(folder / "starts.npy")
         postings, weights = (np.load(folder / f"{name}.npy") for name in ("chunks", "weights"))
         order = docno_order(chunks)
 
         def scores(terms: np.ndarray) -> np.ndarray:
-            """float64 [chunks]: term after term, so that the sums are the same for all chunks of one text."""
+            """float64 [chunks]: summed term by term, so that chunks of one text have equal sums."""
             found = np.zeros(len(chunks))
             for place, weight in terms[terms[:, 0] < len(starts) - 1].tolist():
                 of_term = slice(starts[int(place)], starts[int(place) + 1])

@@ -1,1 +1,1 @@
-"""Hits to larger passages around them: neighbouring chunks, a window of tokens, whole documents."""
+"""Expands hits to larger passages: neighbouring chunks, a window of tokens, whole documents."""

@@ -1,4 +1,4 @@
-"""`expander=neighbours,parent,document`: larger passages around the hits, which hold no text twice."""
+"""`expander=neighbours,parent,document`: larger passages around the hits, without repeated text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BLACK = re.compile(r"\S")
 def placed_hits(
     run: pd.DataFrame, chunks: pd.DataFrame, docs: pd.DataFrame, depth: int | None, who: str
 ) -> pd.DataFrame:
-    """The hits by topic and rank, at most `depth` of a topic: [qid, rank, docno, score, parent, start, end].
+    """The hits by topic and rank, at most `depth` per topic: [qid, rank, docno, score, parent, start, end].
 
     Two more columns are row numbers: `topic` counts the topics, `doc` is the parent's row in `docs`.
     DataError, which names the expander, where a chunk's parent is not in `docs` or the chunk does not lie
@@ -147,7 +147,7 @@ class DocumentExpander:
 
 
 def _block_of(doc: pd.Series) -> np.ndarray:
-    """int64 per row of `doc`, which is sorted: the number of the block of documents that it belongs to."""
+    """int64 per row of `doc`, which is sorted: the number of its block of documents."""
     return pd.factorize(doc)[0] // _BLOCK_DOCS
 
 

@@ -25,7 +25,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     given = _parser().parse_args(arguments)
     from ragauge.plugins.export.samples import write_samples  # after the arguments: it imports for seconds
 

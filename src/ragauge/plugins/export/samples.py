@@ -1,4 +1,4 @@
-"""A finished job as a file of samples, one row a question: what `experiment=recorded` and RAGAS read."""
+"""A finished job as a file of samples, one row per question, for `experiment=recorded` and RAGAS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_CONTEXTS = {"retrieved_contexts": None, "docnos": None}
 
 
 def write_samples(folder: Path, out: Path | None = None, force: bool = False) -> tuple[Path, int]:
-    """Writes the samples of the job in a folder as JSON Lines; the file and how many there are.
+    """Writes the job's samples in a folder as JSON Lines; returns the file and their number.
 
     RAGAS's names, and qid, docnos, label, error and the topic's attributes beside them. The contexts
     are what the LLM was given, cut at the job's n_tokens. Without `out` the file stands in the folder.
@@ -36,7 +36,7 @@ def write_samples(folder: Path, out: Path | None = None, force: bool = False) ->
 
 
 def samples(folder: Path) -> Iterator[dict[str, Any]]:
-    """The samples of `write_samples`, in the order of the topics; without those that a sample left unanswered."""
+    """The samples of `write_samples`, in topic order; omits those that a sample left unanswered."""
     missing = [name for name in (RECORD_FILE, OUTCOMES_FILE) if not (folder / name).is_file()]
     if missing:
         raise DataError(
@@ -85,7 +85,7 @@ def _contexts(context: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _without_contexts(record: Mapping[str, Any]) -> set[str]:
-    """The topics whose contexts are not known, in a job of texts that a system brought."""
+    """The topics with unknown contexts, in a job of texts brought by a system."""
     of_run = record["entries"].get("run")
     if of_run is None or not (Path(record["store"]) / "run" / of_run / "unranked.parquet").is_file():
         return set()
@@ -94,13 +94,13 @@ def _without_contexts(record: Mapping[str, Any]) -> set[str]:
 
 
 def _pieces(text: str, starts: Any) -> list[str]:
-    """The chunks of a context, which one space each divides."""
+    """The chunks of a context, which single spaces separate."""
     ends = [*(start - 1 for start in starts[1:]), len(text)]
     return [text[start:end] for start, end in zip(starts, ends, strict=bool(len(starts)))]
 
 
 def stored(record: Mapping[str, Any], stage: str, frame: str) -> pd.DataFrame:
-    """A frame that a stage of the job left in its store; DataError where it is no longer there."""
+    """A frame in the store by a stage of the job; DataError if it is gone."""
     try:
         return read_table(Path(record["store"]) / stage / record["entries"][stage], f"{frame}.parquet")
     except (KeyError, OSError, DataError) as error:

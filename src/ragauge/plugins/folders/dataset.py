@@ -59,7 +59,7 @@ class Folder(FileSource):
         require("dataset.encoding", self.encoding, is_encoding(self.encoding), "encodings that Python knows")
 
     def files(self) -> Mapping[str, Path]:
-        """Every file of documents by its path in the folder, and `topics`; ConfigError if there is none."""
+        """Every document file by its path in the folder, and `topics`; ConfigError if there is none."""
         if self.topics is None:
             raise ConfigError(
                 "dataset.topics is not set: a folder holds documents alone; give a file of questions (JSON "
@@ -68,7 +68,7 @@ class Folder(FileSource):
         return {**self.document_files(), "topics": existing_file("topics", self.topics)}
 
     def document_files(self) -> Mapping[str, Path]:
-        """Every file of documents by its path in the folder; ConfigError if there is none."""
+        """Every document file by its path in the folder; ConfigError if there is none."""
         found = {f"docs/{file.relative_to(folder).as_posix()}": file for folder, file in self._there()}
         if not found:
             known = ", ".join(self._readers())
@@ -76,7 +76,7 @@ class Folder(FileSource):
         return found
 
     def load(self) -> Dataset:
-        """The collection; DataError names the file, or line and qid of the questions, and what is wrong."""
+        """The collection; DataError names the file, or line and qid of the questions, and the error."""
         topics = self.files()["topics"]
         gather = Gatherer(self)
         self._add_documents(gather)
@@ -85,7 +85,7 @@ class Folder(FileSource):
         return gather.dataset(str(self.path), topics)
 
     def documents(self) -> tuple[pd.DataFrame, tuple[str, ...]]:
-        """Frame `docs` without a file of topics, and which files were dropped."""
+        """Frame `docs` without a file of topics, and the dropped files."""
         self.document_files()
         gather = Gatherer(self)
         self._add_documents(gather)
@@ -110,7 +110,7 @@ class Folder(FileSource):
         }
 
     def _there(self) -> Iterator[tuple[Path, Path]]:
-        """The folder with each of its files that is read, in the order of their paths."""
+        """The folder with its files to read, in path order."""
         folder = existing_folder("path", self.path)
         known = self._readers()
         others = []
@@ -128,7 +128,7 @@ class Folder(FileSource):
             log.info("%s: %d files of other kinds were not read, such as %s", folder, len(others), others[0])
 
     def _documents(self, folder: Path, file: Path, path: str, read: Reader) -> list[tuple[str, str, str]]:
-        """docno, title and text of what the file holds; all of it, before any of it is added."""
+        """docno, title and text of a file's content; reads all of it before adding any."""
         if not file.resolve().is_relative_to(folder.resolve()):
             raise BadRow("it is a link to a file outside of the folder")
         megabytes = file.stat().st_size / 1e6

@@ -1,4 +1,4 @@
-"""Files of documents to the texts of their pages, or of the sections under their headings."""
+"""Reads document files as the texts of their pages, or of the sections under their headings."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ Reader = Callable[[Path, str], Iterable[Section]]  # of a file and an encoding
 
 
 def plain_text(file: Path, encoding: str) -> list[Section]:
-    """The file as it is."""
+    """The file unchanged."""
     return [Section("", "", _decoded(file, encoding))]
 
 
 def markdown(file: Path, encoding: str) -> list[Section]:
-    """The file as it is, cut before every line that begins with # to ###### outside of fenced code."""
+    """The file unchanged, split before every heading line (# to ######) outside of fenced code."""
     fence: str | None = None
     blocks: list[Block] = []
     for line in _decoded(file, encoding).splitlines(keepends=True):
@@ -67,7 +67,7 @@ def markdown(file: Path, encoding: str) -> list[Section]:
 
 
 def html(file: Path, encoding: str) -> list[Section]:
-    """The text that a browser shows, cut before every h1 to h6; no scripts, styles and templates."""
+    """The text that a browser shows, split before every h1 to h6; without scripts, styles and templates."""
     blocks = blocks_of_html(_decoded(file, encoding))
     return _sections(
         ((int(tag[1]), text) if re.fullmatch("h[1-6]", tag) else f"{text}\n\n" for tag, text in blocks),
@@ -76,7 +76,7 @@ def html(file: Path, encoding: str) -> list[Section]:
 
 
 def docx(file: Path, encoding: str) -> list[Section]:
-    """Paragraphs and tables of a Word document, cut before every paragraph in a heading's style."""
+    """Paragraphs and tables of a Word document, split before every heading paragraph."""
     require_extra(str(file), "docx")
     import docx as library
     from docx.table import Table
@@ -97,7 +97,7 @@ def docx(file: Path, encoding: str) -> list[Section]:
 
 
 def pdf(file: Path, encoding: str) -> Iterator[Section]:
-    """The pages of a PDF with a text; BadRow where it cannot be read or none has one."""
+    """The pages of a PDF with text; BadRow if it is unreadable or has none."""
     require_extra(str(file), "pypdf")
     import pypdf
 
@@ -114,7 +114,7 @@ def pdf(file: Path, encoding: str) -> Iterator[Section]:
 
 
 def by_llama_index(reader: Any) -> Reader:
-    """The sections that a reader of LlamaIndex makes of a file: one for every document that it gives."""
+    """The sections by a LlamaIndex reader of a file, one per returned document."""
 
     def read(file: Path, encoding: str) -> list[Section]:
         with _Readable():
@@ -138,7 +138,7 @@ READERS: Mapping[str, Reader] = {
 
 
 def require_small_archive(file: Path, most: float) -> None:
-    """BadRow where a ZIP file, as Word's are, holds more than so many bytes; nothing of any other file.
+    """BadRow if a ZIP file, such as Word's, unpacks to more than so many bytes; ignores other files.
 
     Its own record of its sizes may be wrong, so it is unpacked to be measured, and nothing is kept.
     """
@@ -158,7 +158,7 @@ def require_small_archive(file: Path, most: float) -> None:
 
 
 class _Readable:
-    """A block in which whatever a library raises says that the file cannot be read."""
+    """Reports any exception of a library within the block as an unreadable file."""
 
     def __enter__(self) -> None:
         return None
@@ -182,7 +182,7 @@ def _clean(text: str) -> str:
 
 
 def _sections(blocks: Iterable[Block], heading_in_text: bool) -> list[Section]:
-    """A section for each heading with what follows it, labelled with the headings above it.
+    """A section for each heading and its content, labelled with the headings above it.
 
     A heading that has nothing but deeper headings under it is a part of their labels alone.
     """
@@ -210,7 +210,7 @@ def _sections(blocks: Iterable[Block], heading_in_text: bool) -> list[Section]:
 
 
 def blocks_of_html(page: str) -> list[tuple[str, str]]:
-    """Tag and text of every block of a page that has a text, in order; the tag is "" after one that ended."""
+    """Tag and text of every nonempty block of a page, in order; the tag is "" after a closed block."""
     reader = _Reader()
     reader.feed(page)
     reader.close()

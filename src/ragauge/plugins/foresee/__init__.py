@@ -1,1 +1,1 @@
-"""`ragauge foresee`: the classes of unjudged answers, from a predictor without evidence."""
+"""`ragauge foresee`: predicts the classes of unjudged answers, without evidence."""

@@ -1,4 +1,4 @@
-"""The command `ragauge foresee`: a job's config with a predictor, without judge, findings and evidence."""
+"""The command `ragauge foresee`: runs a job's config with a predictor, without judge, findings and evidence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ answers=[qpp] is the default: it computes what a predictor without evidence read
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     from ragauge.commands.main import run_hydra
 
     if {"-h", "--help"} & set(arguments):

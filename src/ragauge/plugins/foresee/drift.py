@@ -1,4 +1,4 @@
-"""Whether a window differs from the training of a predictor, feature by feature, and which answers lie beyond it."""
+"""Compares a window with a predictor's training data, by feature, and finds answers outside its range."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def drift(window: pd.DataFrame, reference: Reference, features: Sequence[str], s
 def refusals(
     rows: pd.DataFrame, features: Sequence[str], ranges: Mapping[str, tuple[float, float]] | None
 ) -> pd.Series:
-    """Why the predictor says nothing of a row: "" where it does, else the features that are beyond or missing.
+    """Why the predictor refuses a row: "" if it does not, else the features out of range or missing.
 
     Beyond: more than MARGIN of the feature's range in the training below or above that range.
     """

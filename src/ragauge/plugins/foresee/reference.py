@@ -1,4 +1,4 @@
-"""The rows that a predictor was fitted on, kept in its file: what a window is compared with, and corrected by."""
+"""The training rows in a predictor's file, used to compare and correct a window."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Reference:
 def as_settings(
     rows: pd.DataFrame, features: Sequence[str], how: Mapping[str, Any], transfer: Mapping[str, float], seed: int
 ) -> dict[str, Any]:
-    """The entry of a predictor's settings that `read` reads.
+    """The entry of a predictor's settings for `read`.
 
     rows: [qid, label, the features, weight where there is one], all with a label and every feature. If rows are too
     many, the seed draws whole topics. Numbers keep six digits; questions and other texts are not kept.
@@ -63,7 +63,7 @@ def as_settings(
 
 
 def read(settings: Mapping[str, Any], features: Sequence[str]) -> Reference | None:
-    """The training rows that a predictor's settings hold; None where it has none, DataError where they are damaged."""
+    """The training rows in a predictor's settings; None if it has none, DataError if they are damaged."""
     found = settings.get(KEY)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Shares of classes among unjudged answers, corrected by the labels of the predictor's training.
+"""Class shares among unjudged answers, corrected by the labels of the predictor's training.
 
 The mean of P(class) over the window says what the predictor expects. Its errors are known on the training topics, from
 models that did not see them. Density-ratio weights make the training look like the window. The weighted mean error
@@ -39,7 +39,7 @@ SHARES = (*(f"share_{c}" for c in CLASSES), "correct_share", "hallucination_shar
 
 @dataclass(frozen=True)
 class Shares:
-    """Estimates by name (SHARES), and what they rest on.
+    """Estimates by name (SHARES), and their basis.
 
     effective_topics: how many training topics, equally weighted, have the weight of those that look like the window;
     NaN without training rows, where the intervals are of the window's topics alone.
@@ -90,7 +90,7 @@ def _columns(of_classes: np.ndarray) -> np.ndarray:
 
 
 def _limits(values: np.ndarray, errors: np.ndarray, effective: float) -> list[tuple[float, float, float]]:
-    """(value, lo, hi) of each share; a share near 0 or 1 reaches as far as none, or all, of so many topics allow."""
+    """(value, lo, hi) of each share; near 0 or 1 the limits reach as far as for none, or all, of so many topics."""
     reach = t.isf((1 - LEVEL) / 2, max(effective - 1, 1.0))
     none = float(beta.ppf(LEVEL / 2 + 0.5, 1, max(effective, 1.0)))  # the upper limit where none was seen
     found = []
@@ -124,7 +124,7 @@ def _errors_and_weights(
 
 
 def density_ratio(training: pd.DataFrame, window: pd.DataFrame, topics: np.ndarray) -> np.ndarray:
-    """float64 [training rows]: how much more common such a row is in the window, up to a factor; at most 20 means.
+    """float64 [training rows]: the relative frequency of such a row in the window, up to a factor; at most 20 means.
 
     A logistic regression tells window from training (Bickel et al., JMLR 10, 2009). `topics` numbers the topics of the
     training rows; each topic counts once.

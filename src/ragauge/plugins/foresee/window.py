@@ -51,7 +51,7 @@ _FEW = 30  # training topics that look like the window; fewer correct little
 
 @dataclass(frozen=True)
 class Foreseen:
-    """A window as the predictor sees it.
+    """A window with the predictor's results.
 
     topics: [qid, query, p1..p5, risk, refused, the features, day and answer where they are known], the highest risk
     first, what was refused last. shares: None where all was refused. drift: None without training rows.
@@ -138,7 +138,7 @@ def _target(cfg: DictConfig) -> pd.DataFrame:
 
 
 def track_entries(pipeline: Pipeline) -> dict[str, str]:
-    """The tag by which stored outputs are kept as long as the window's run."""
+    """The tag that keeps stored outputs as long as the window's run."""
     return track.entries_tag(sorted(pipeline.store.used))
 
 
@@ -155,7 +155,7 @@ def _predictor(cfg: DictConfig) -> tuple[Any, dict[str, Any]]:
 
 
 def _refuse_other_features(settings: Mapping[str, Any], here: Mapping[str, str], allow: bool) -> None:
-    """ConfigError where the features are computed by other settings than those of the training."""
+    """ConfigError if the features' settings differ from the training's."""
     other = [name for name, digest in settings.get(READ_BY, {}).items() if here.get(name, digest) != digest]
     if other and not allow:
         raise ConfigError(
@@ -176,7 +176,7 @@ def _dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None
 
 
 def _rows(pipeline: Pipeline, features: Sequence[str]) -> pd.DataFrame:
-    """A row per topic: the features, and the answer where it costs nothing; ConfigError where one is lacking."""
+    """A row per topic: the features, and the answer if it is free; ConfigError if a feature is missing."""
     rows = pipeline.foreseeing
     absent = [name for name in features if name not in rows]
     if absent:
@@ -201,7 +201,7 @@ def _rows(pipeline: Pipeline, features: Sequence[str]) -> pd.DataFrame:
 def foreseen(
     rows: pd.DataFrame, model: Any, features: Sequence[str], reference: Reference | None, of_topics: bool, seed: int
 ) -> Foreseen:
-    """The window's rows [qid, query, the features] as a predictor of judge classes sees them.
+    """The window's rows [qid, query, the features] for a predictor of judge classes.
 
     A row that lacks a feature, or lies beyond the training (`drift.refusals`), has no probabilities and counts in no
     share. Drift is of all rows that have every feature.
@@ -238,7 +238,7 @@ def by_day(topics: pd.DataFrame) -> dict[str, dict[int, float]]:
 
 
 def lines(found: Foreseen, reference: Reference | None) -> list[str]:
-    """The window in words."""
+    """The window as lines of text."""
     n, refused = len(found.topics), found.topics[found.topics["refused"] != ""]
     told = [f"{n:,} answers, {len(refused):,} of them refused"]
     if len(refused):

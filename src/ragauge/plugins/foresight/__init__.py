@@ -1,1 +1,1 @@
-"""Which measure foresees the answers: every measure per topic held against what became of the answer."""
+"""Compares every measure per topic with the outcome of the answer, to find which one predicts it."""

@@ -30,7 +30,7 @@ def associations(orders, ties, systems, y_order, y_ties, y_systems, topic, weigh
 
 @njit(cache=True, nogil=True)
 def _midranks(order, ties, systems, w, rank):
-    """The midrank of every row within its system: the weight below it, and half of that of its equals."""
+    """The midrank of every row within its system: the weight below it, plus half of that of its ties."""
     below = block = 0.0
     first = 0
     for i in range(order.size):

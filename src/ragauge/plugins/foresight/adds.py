@@ -13,7 +13,7 @@ _FOLDS = 5
 def added(
     rows: pd.DataFrame, ir_score: str, measure: str, sign: int, group: str, df: float, level: float, seed: int
 ) -> tuple[float, float, float]:
-    """(gain, lo, hi) of the AUC for right answers by a measure beside the IR score; NaN where it is not defined.
+    """(gain, lo, hi) of the AUC for right answers by a measure beside the IR score; NaN if undefined.
 
     rows: [ir_score, measure, group, _right, _topic, _weight], none of them missing. Both together are P(right) of a
     logistic regression of the two, each standardised within a system, foreseen for topics (`_topic`) that it was not
@@ -39,7 +39,7 @@ def added(
 
 
 def _scaled(rows: pd.DataFrame, name: str, group: str) -> np.ndarray:
-    """A column less its mean over its standard deviation, within a system; 0 where all are equal."""
+    """A column standardised within each system; 0 if all values are equal."""
     of = rows.groupby(group)[name]
     spread = of.transform("std", ddof=0).to_numpy(dtype=float)
     apart = (rows[name] - of.transform("mean")).to_numpy(dtype=float)
@@ -47,7 +47,7 @@ def _scaled(rows: pd.DataFrame, name: str, group: str) -> np.ndarray:
 
 
 def _foreseen(x: np.ndarray, right: np.ndarray, fold: np.ndarray, weight: np.ndarray) -> np.ndarray | None:
-    """The log odds of right for every row, by a fit on the topics of other folds; None where a fold has one class."""
+    """The log odds of right for every row, by a fit on topics of other folds; None if a fold's fit has one class."""
     from sklearn.linear_model import LogisticRegression
 
     found = np.empty(len(x))
@@ -61,7 +61,7 @@ def _foreseen(x: np.ndarray, right: np.ndarray, fold: np.ndarray, weight: np.nda
 
 
 def _placed(values: np.ndarray, right: np.ndarray, among: np.ndarray, weight: np.ndarray) -> tuple[float, np.ndarray]:
-    """The AUC within groups (int, `among`), and the part of every row in what it errs.
+    """The AUC within groups (int, `among`), and every row's contribution to its error.
 
     The squares of the parts' sums over topics add up to the variance. NaN where no group has both classes.
     """
@@ -81,7 +81,7 @@ def _placed(values: np.ndarray, right: np.ndarray, among: np.ndarray, weight: np
 
 
 def _below(values: np.ndarray, others: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The weight of the others that are smaller than each value, half of those that equal it."""
+    """The weight of the smaller others for each value, plus half of that of ties."""
     order = np.argsort(others, kind="stable")
     total = np.concatenate([[0.0], np.cumsum(weight[order])])
     low, high = (np.searchsorted(others[order], values, side) for side in ("left", "right"))

@@ -1,4 +1,4 @@
-"""Which measure foresees the answers: every measure per topic held against what became of the answer."""
+"""Compares every measure per topic with the outcome of the answer, to find which one predicts it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Foresees(Finding):
     metrics = ("foresight_{auc_right,auc_lack,spearman,kendall}/*",)
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """`Foresight`; None where there is nothing to hold the measures against."""
+        """`Foresight`; None if there is no target to compare with."""
         target = jobs.records[0].get("foresight", {}).get("target")
         value = foresight(jobs.at_n, jobs.answer_measures, target, jobs.n_boot, jobs.seed)
         if value is None:
@@ -95,7 +95,7 @@ class Foresees(Finding):
 
 
 def best_sentence(value: Foresight) -> str:
-    """Which measure foresees the answers best before an LLM is asked; "" where none is defined."""
+    """Names the measure that best foresees the answers before an LLM is asked; "" if none is defined."""
     best = best_of(value)
     if best is None:
         return ""
@@ -138,7 +138,7 @@ def foresight_grid(title: str, rows: pd.DataFrame, value: Foresight) -> Grid:
 
 
 def foresight_figure(found: Foresight) -> Figure | None:
-    """AUC of every measure for right answers, the best first, with intervals; None where none is defined."""
+    """AUC of every measure for right answers, the best first, with intervals; None if none is defined."""
     table = found.table[found.table["statistic"] == "auc_right"].dropna(subset="value")
     table = table.sort_values("value", ascending=False, kind="stable").head(_SHOWN)
     if table.empty:
@@ -166,7 +166,7 @@ def foresight_figure(found: Foresight) -> Figure | None:
 
 
 def best_of(found: Foresight) -> dict[str, Any] | None:
-    """The measure known before the LLM answers that foresees best; None where none is defined.
+    """The measure known before the LLM answers that foresees best; None if none is defined.
 
     shown: whether it is better than chance, tested over all these measures at once (`p_chance`). label: the labels of
         all measures that tie. beside: how many others may be as good (`p_best`), in words.

@@ -1,4 +1,4 @@
-"""Which measure foresees the answer: every measure per topic held against what became of the answer.
+"""Compares every measure per topic with the outcome of the answer, to find which one predicts it.
 
 AUC and Spearman's correlation are computed over topics within one system, so that a measure whose scale differs between
 systems (a retriever's scores) has no disadvantage. Kendall's is of the systems' means. Topics are the unit of every
@@ -63,7 +63,7 @@ class Foresight:
     n_systems: int
 
     def metrics(self) -> dict[str, float]:
-        """`foresight_<statistic>/<measure>` with `_lo` and `_hi`; what is not defined is left out."""
+        """`foresight_<statistic>/<measure>` with `_lo` and `_hi`; omits undefined values."""
         rows = self.table.dropna(subset="value")
         return {
             f"foresight_{row['statistic']}/{row['measure']}{end}": float(row[column])
@@ -119,7 +119,7 @@ def foresight(
 
 
 def _target(frame: pd.DataFrame, infos: Sequence[AnswerMeasureInfo], target: str | None) -> str | None:
-    """The target column of the measures; None where the frame has none."""
+    """The target column of the measures; None if the frame has none."""
     check_target(target, infos)
     there = [name for name in targets(infos) if name in frame and frame[name].notna().any()]
     judged = "label" in frame and frame["label"].notna().any()
@@ -138,7 +138,7 @@ def _measures(infos: Sequence[AnswerMeasureInfo], target: str) -> list[_Measure]
 
 
 def _rows(frame: pd.DataFrame, target: str, group: str) -> pd.DataFrame:
-    """The rows that have a target, of systems that gave the LLM something, as `right`, `lack`, `worth`."""
+    """The rows with a target, of systems that gave the LLM a context, as `right`, `lack`, `worth`."""
     rows = with_classes(frame)
     rows = asked(rows) if target == JUDGE else rows
     rows = rows[rows["label" if target == JUDGE else target].notna()]
@@ -157,7 +157,7 @@ def _rows(frame: pd.DataFrame, target: str, group: str) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Pairs:
-    """The pairs behind an AUC: how many there are, and the degrees of freedom of its variance over topics or clusters.
+    """The pairs behind an AUC: their number, and the degrees of freedom of its variance over topics or clusters.
 
     The degrees of freedom are (sum of h)^2 / sum of h^2 - 1, at least 1. h is the part of a topic or cluster in the
     variance of the AUC of a useless measure: where m answers of a system are of the class and l are not, each of the m
@@ -176,7 +176,7 @@ class Pairs:
         return cls(others.sum() / 2, max(float(h.sum() ** 2 / (h**2).sum()) - 1, 1.0) if h.any() else 1.0)
 
     def limits(self, auc: float, drawn: np.ndarray, level: float) -> tuple[float, float]:
-        """The interval of an AUC by its resamples: Student's on the logit scale, so that it ends within [0, 1].
+        """The interval of an AUC from its resamples: Student's on the logit scale, hence within [0, 1].
 
         Half a pair is won and half a pair lost beside those that there are, so that it has a width where all are won.
         """
@@ -200,7 +200,7 @@ def _over_patterns(
     level: float,
     group: str,
 ) -> Iterator[dict[str, object]]:
-    """The rows of the table: measures that are known of the same rows are computed together.
+    """The rows of the table; computes measures known for the same rows together.
 
     The IR score stands beside them on the rows that have both. All are of the same resamples of the topics.
     """
@@ -251,7 +251,7 @@ def _told(
     level: float,
     reached: float,
 ) -> Iterator[dict[str, object]]:
-    """A row per statistic from [1 + resamples, statistics]; the first row is of the data themselves.
+    """A row per statistic from [1 + resamples, statistics]; the first row is from the original data.
 
     `units`: topics, or their clusters. `reached`: the level of the percentiles that cover `level`.
     """
@@ -374,7 +374,7 @@ def _statistics(
 
 
 def _sorted(values: np.ndarray, system: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The rows by system and value; where a run of equal values ends, and where a system does."""
+    """The rows by system and value; the ends of ties, and of systems."""
     order = np.lexsort((values, system))
     of_system = np.append(system[order][1:] != system[order][:-1], True)
     ends = np.append(values[order][1:] != values[order][:-1], True) | of_system
@@ -407,7 +407,7 @@ def _kendall(
 
 
 def _tau(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """tau-b of every row of x and y [resamples, systems]; NaN where all systems are equal in one of them."""
+    """tau-b of every row of x and y [resamples, systems]; NaN if either is constant."""
     a, b = np.triu_indices(x.shape[1], 1)
     dx, dy = (np.sign(np.round(v[:, a] - v[:, b], 12)) for v in (x, y))
     pairs = np.sqrt((dx**2).sum(axis=1) * (dy**2).sum(axis=1))

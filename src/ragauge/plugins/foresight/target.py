@@ -1,4 +1,4 @@
-"""What the measures are held against: the judge's class, or a measure of answers, by `foresight.target`."""
+"""The target for comparing measures: the judge's class, or an answer measure, by `foresight.target`."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ JUDGE = "judge"  # the target that is the judge's class
 
 
 class Target(JobFinding):
-    """Checks the setting in every job, before any work; it is the sweep that is held against the target."""
+    """Checks the setting in every job, before any work; only the sweep uses the target."""
 
     name = "foresight_target"
     after = "all"
 
     def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
-        """`check_target` of the config's."""
+        """Calls `check_target` on the config."""
         check_target(cfg.foresight.target, measures)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """Nothing."""
+        """Returns nothing."""
         return None
 
 
 def targets(infos: Iterable[AnswerMeasureInfo]) -> list[str]:
-    """The measures of answers with values in [0, 1] that other measures can be held against."""
+    """The answer measures with values in [0, 1] that can be targets."""
     return [i.name for i in infos if i.of == "answer" and i.unit == "share" and i.direction == "higher"]
 
 

@@ -1,1 +1,1 @@
-"""`ragauge labels`: which answers people should label; and shares by labels of another period (Rogan-Gladen)."""
+"""`ragauge labels`: chooses answers for people to label; shares by labels of another period (Rogan-Gladen)."""

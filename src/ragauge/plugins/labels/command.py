@@ -1,4 +1,4 @@
-"""The command `ragauge labels`: which answers people should label, as a sheet and as MLflow's review queue."""
+"""The command `ragauge labels`: chooses answers for people to label, as a sheet and as MLflow's review queue."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     given = _parser().parse_args(arguments)
     # After the arguments: they import for seconds.
     from ragauge.experiment.sweep.reports import found

@@ -1,4 +1,4 @@
-"""Which topics are drawn to be labelled: a sample of fixed size with unequal probabilities.
+"""Draws the topics to label: a sample of fixed size with unequal probabilities.
 
 Sequential Poisson sampling (Ohlsson 1998): every topic has a random number u, and the n topics with the smallest
 u / size are drawn. u follows from seed and qid alone, so the sample of a larger n contains that of a smaller one.
@@ -15,7 +15,7 @@ _DRAWS, _BLOCK = 500, 2_000_000  # simulated samples, and random numbers that ar
 
 
 def draw(sizes: pd.Series, n: int, seed: int = 0, salt: str = "") -> pd.DataFrame:
-    """Every topic's probability to be one of the n that are drawn, and its place in the order of drawing.
+    """Every topic's probability of being among the n drawn, and its place in the drawing order.
 
     `sizes` are positive numbers by qid, to which probabilities are about proportional. Returns [probability, place]
     with the index of `sizes`; places below n are drawn. `salt` gives other random numbers of the same seed: what sizes
@@ -36,7 +36,7 @@ def places(sizes: pd.Series, seed: int = 0, salt: str = "") -> np.ndarray:
 
 
 def inclusion(size: np.ndarray, n: int, seed: int = 0) -> np.ndarray:
-    """float64 [topics]: the probability that each topic is one of the n drawn.
+    """float64 [topics]: each topic's probability of being among the n drawn.
 
     Topic i is drawn where u_i < size_i T, T being the n-th smallest u / size of the others. The probability is the mean
     of min(1, size_i T) over simulated T, scaled to the sum n: within 1 % of the exact one.

@@ -1,4 +1,4 @@
-"""How large the judge's error is expected to be on every answer, and what share of the sample ignores that.
+"""The judge's expected error on every answer, and the share of the sample that ignores it.
 
 Probabilities that grow with the root of the expected squared error give the narrowest interval (Neyman 1934; for judges
 Angelopoulos et al. 2025, arXiv:2506.07949). A share of uniform probabilities is mixed in. It bounds the variance of the
@@ -38,7 +38,7 @@ class Expected:
 
 
 def expected(frame: pd.DataFrame, uniform: float | None = None, seed: int = 0) -> Expected:
-    """The sizes by which answers are drawn.
+    """The sizes to which drawing probabilities are proportional.
 
     `frame` has a row per answer: qid, system, label, ir_score, those of other prompts (`label_2` ...), and
     `earlier_human`, the class that people gave the answer before (missing for most). `uniform` in (0, 1] sets the share
@@ -65,7 +65,7 @@ def expected(frame: pd.DataFrame, uniform: float | None = None, seed: int = 0) -
 
 
 def _wrong(frame: pd.DataFrame, said: dict[str, np.ndarray], seed: int) -> np.ndarray:
-    """float64 [answers, OF_CLASSES]: how probably the judge is wrong, where only its verdicts are known.
+    """float64 [answers, OF_CLASSES]: the probability that the judge is wrong, from its verdicts alone.
 
     Bayes' rule for a judge that errs on one of ten answers of every kind: a verdict that the predictor (of the verdict
     from the IR score, cross-fitted) finds improbable is wrong more often. With several prompts the variance of their
@@ -111,7 +111,7 @@ def _learnt(frame: pd.DataFrame, wrong: np.ndarray, errors: np.ndarray, known: n
 
 
 def _left(wrong: np.ndarray, said: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """float64 [answers] each: what the estimate has left to correct, squared, where the judge is right and is wrong.
+    """float64 [answers] each: the estimate's squared residual if the judge is right and if it is wrong.
 
     The estimate shrinks verdicts to their mean by about the slope of labels on verdicts (`weighted_means`).
     """
@@ -122,7 +122,7 @@ def _left(wrong: np.ndarray, said: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _share(sizes: np.ndarray, seen: np.ndarray, qids: pd.Series) -> float:
-    """The uniform share whose variance on the earlier labels is smallest, by one standard error; UNIFORM for none.
+    """The uniform share with the smallest variance on the earlier labels, by one standard error; UNIFORM for none.
 
     `seen` [labelled answers] are squared errors. The variance of a design is in proportion to the sum of the squared
     error over the probability.

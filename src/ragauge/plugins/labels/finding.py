@@ -1,4 +1,4 @@
-"""Shares of right answers by labels of another period (`human_labels_from`), of a job and of a sweep's systems."""
+"""Shares of right answers by labels of another period (`human_labels_from`), for a job and a sweep's systems."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class ByOtherLabels(JobFinding):
     metrics = (f"{METRIC}{{,_lo,_hi}}", "judge_{sensitivity,specificity}")
 
     def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
-        """DataError for a sheet that does not serve."""
+        """DataError for an unusable sheet."""
         judge_by(Path(cfg.human_labels_from))
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """The metrics; None where nothing is judged."""
+        """The metrics; None if nothing is judged."""
         said = judged_right(job.outcomes)
         if said is None:
             return None
@@ -48,13 +48,13 @@ class ByOtherLabels(JobFinding):
 
 
 class OfSystemsByOtherLabels(Finding):
-    """The shares of right answers of the systems by labels of other answers."""
+    """The systems' shares of right answers by labels of other answers."""
 
     name = "rogan_gladen"
     after = "people"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """Metrics by system at the sweep's budget; None where no job has the estimate."""
+        """Metrics by system at the sweep's budget; None if no job has the estimate."""
         by_n = {system: of.get(jobs.n_tokens, {}) for system, of in jobs.metrics_by_system().items()}
         known = {system: metrics for system, metrics in by_n.items() if METRIC in metrics}
         return Found(known) if known else None

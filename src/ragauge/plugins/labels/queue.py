@@ -1,4 +1,4 @@
-"""MLflow's review queue: the drawn answers as traces that people review, and their labels back in the sheet."""
+"""MLflow's review queue: shows drawn answers as traces to reviewers, and returns their labels to the sheet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BATCH = 100
 
 
 def in_queue(table: pd.DataFrame, name: str, uri: str, experiment: str) -> pd.DataFrame:
-    """The table with the labels that people gave in MLflow, its answers being in the review queue `name`.
+    """The table with people's labels from MLflow; its answers are in the review queue `name`.
 
     The queue is made where it is not there; it asks for one of the judge's classes. ConfigError where MLflow has no
     queues or refuses, DataError for an answer without a trace.
@@ -65,7 +65,7 @@ def in_queue(table: pd.DataFrame, name: str, uri: str, experiment: str) -> pd.Da
 
 
 def _tag(client: MlflowClient, name: str, table: pd.DataFrame, traces: Sequence[str]) -> None:
-    """Tags each trace with the draws of its answer: the queue, the probability, and which answer of a sheet it is."""
+    """Tags each trace with its answer's draws: the queue, the probability, and its number in a sheet."""
     columns = [column for column in (*WHICH, "probability") if column in table]
     drawn_ms = round(time.time() * 1000)
     for trace_id, row in zip(traces, table[columns].to_dict("records"), strict=True):

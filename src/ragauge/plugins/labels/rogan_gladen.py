@@ -18,7 +18,7 @@ from ragauge.estimate.outcomes import RIGHT, clusters_by_topic, labels_of, topic
 
 @dataclass(frozen=True)
 class Rate:
-    """A share, and of how many independent answers it is."""
+    """A share, and its number of independent answers."""
 
     value: float
     n: float
@@ -63,7 +63,7 @@ def judge_by(path: Path) -> Judge:
 
 
 def _rate(values: np.ndarray, weight: np.ndarray, qids: pd.Series) -> Rate:
-    """The weighted mean of yes or no, with the number of answers that gives its variance over topics."""
+    """The weighted mean of yes or no, with the number of answers that matches its variance over topics."""
     share = weight / weight.sum()
     kish = float(1 / (share**2).sum())
     if (values == values[0]).all():  # a weighted sum of ones may be 0.9999999999999999
@@ -102,7 +102,7 @@ def rogan_gladen(judged_right: Rate, judge: Judge, level: float = LEVEL) -> Esti
 
 
 def judged_right(outcomes: pd.DataFrame) -> Rate | None:
-    """The share of answers that the judge calls right, over topics or their clusters; None without a verdict."""
+    """The share of answers that the judge calls right, over topics or clusters; None without a verdict."""
     rows = with_classes(outcomes)
     if "judged" in rows:
         rows = rows[rows["judged"].astype(bool)]

@@ -1,4 +1,4 @@
-"""The sheet of answers that people label: made of the runs, drawn, written, and drawn further."""
+"""The sheet of answers for people to label: built from runs, drawn, written, and extended."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAME = 1e-6  # of two probabilities that are equal
 
 @dataclass(frozen=True)
 class Sheet:
-    """rows: the table that is written. expected: by what it was drawn. kept: rows with a label that the file had."""
+    """rows: the written table. expected: the sizes used for drawing. kept: rows whose label the file had."""
 
     rows: pd.DataFrame
     expected: Expected
@@ -33,7 +33,7 @@ class Sheet:
 
 
 def answers_of(sweeps: Sequence[Jobs]) -> pd.DataFrame:
-    """The answers of the runs that have a verdict and a text, at the largest budget that a sweep's systems share.
+    """The runs' answers with a verdict and a text, at the largest budget shared by a sweep's systems.
 
     DataError where a run has no verdicts, or judged a sample, and where the runs are over different topics.
     """
@@ -59,7 +59,7 @@ def answers_of(sweeps: Sequence[Jobs]) -> pd.DataFrame:
 def make_sheet(
     rows: pd.DataFrame, budget: int, seed: int, out: Path, earlier: Path | None = None, uniform: float | None = None
 ) -> Sheet:
-    """The sheet of at most `budget` answers, as many of every system; drawn further where `out` exists.
+    """The sheet of at most `budget` answers, equally many per system; extends `out` if it exists.
 
     `earlier` is a file of labels that the judge's errors are learnt from. ConfigError for numbers out of range,
     DataError for labels of answers that no run has, and where `out` was drawn otherwise.
@@ -82,14 +82,14 @@ def make_sheet(
 
 
 def _labels_in(path: Path, rows: pd.DataFrame) -> pd.Series:
-    """The labels that a file has of these answers; DataError for a label of an answer that no run has."""
+    """The labels of these answers in a file; DataError for a label of an answer that no run has."""
     parts = [with_human_labels(part, path) for _, part in rows.groupby("system", sort=False)]
     found = pd.concat([part.get("human_label", pd.Series(pd.NA, part.index)) for part in parts]).astype("Int8")
     return found.reindex(rows.index)
 
 
 def _table(rows: pd.DataFrame, known: Expected, n: int, seed: int, salt: str) -> pd.DataFrame:
-    """The answers that are drawn, n of each system, in the order of drawing; one row for systems that answer alike.
+    """The drawn answers, n per system, in drawing order; systems with equal answers share a row.
 
     Such an answer is drawn if any of the systems draws it. Their random numbers are the same, so its probability is the
     largest of theirs.
@@ -118,7 +118,7 @@ def _table(rows: pd.DataFrame, known: Expected, n: int, seed: int, salt: str) ->
 
 
 def _refuse_other(out: Path, rows: pd.DataFrame, known: Expected, budget: int, seed: int, salt: str) -> int:
-    """How many labels the sheet in `out` has; DataError where it is none of these answers, drawn as now."""
+    """The number of labels in the sheet `out`; DataError if it was not drawn like this from these answers."""
     old = read_human_labels(out)
     if not {"system", "answer", "probability"} <= set(old):
         raise DataError(f"{out}: no sheet of ragauge labels (it has no probability): give another file by --out")

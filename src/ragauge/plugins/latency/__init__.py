@@ -1,1 +1,1 @@
-"""`measure_latency=true`: how long a question takes from end to end, sent alone."""
+"""`measure_latency=true`: the end-to-end time of a question sent alone."""

@@ -1,4 +1,4 @@
-"""How long a question takes from end to end, sent alone."""
+"""The end-to-end time of a question sent alone."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 class Latency(JobFinding):
-    """Seconds of each stage and from end to end, where `measure_latency` asks for them."""
+    """Seconds of each stage and end to end, if `measure_latency` asks for them."""
 
     name = "latency"
     after = "all"  # the judge comes first where money is short
     metrics = ("latency_*_{p50,p95}", "latency_{topics,failed}")
 
     def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
-        """ConfigError for a number of topics out of its range."""
+        """ConfigError for a number of topics out of range."""
         topics = 1 <= cfg.latency_topics <= 10_000
         require("latency_topics", cfg.latency_topics, topics, "1 to 10,000 topics")
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """Metrics; the reason where it cannot be measured, since everything else is there by now."""
+        """Metrics; the reason if it cannot be measured, since everything else is done by now."""
         if not job.cfg.measure_latency:
             return None
         from ragauge.plugins.latency.measured import latency  # it imports for a second
@@ -40,7 +40,7 @@ class Latency(JobFinding):
             return Found(f"latency was not measured: {error}")
 
     def needs(self, job: Job, answers: pd.DataFrame | None) -> list[pd.DataFrame]:
-        """So many topics are sent once more."""
+        """The requests for sending so many topics again."""
         if not job.cfg.measure_latency:
             return []
         from ragauge.plugins.latency.measured import needs_of_latency
@@ -48,5 +48,5 @@ class Latency(JobFinding):
         return needs_of_latency(job.pipeline, int(job.cfg.latency_topics), job.seed, answers)
 
     def show(self, job: Job, value: str | None, found: Founds) -> Shown:
-        """The reason, as a warning."""
+        """Shows the reason as a warning."""
         return Shown(notes=[] if value is None else [value])

@@ -1,4 +1,4 @@
-"""How long one question takes: topics sent one by one through a job's own stages, their answers included.
+"""Measures the time of one question: sends topics one by one through a job's own stages, including answers.
 
 It measures a user's wait, and not a batch's share. Models and index are loaded, by one topic that is not counted, and
 nothing that was computed or asked before answers. Chunks and index are those of the job.
@@ -83,7 +83,7 @@ def latency(pipeline: Pipeline, n_topics: int, seed: int) -> dict[str, float]:
 def needs_of_latency(
     pipeline: Pipeline, n_topics: int, seed: int, known: pd.DataFrame | None = None
 ) -> list[pd.DataFrame]:
-    """The requests of a measurement, which asks everything again; none where it is in the store.
+    """The requests of a measurement, which asks everything again; none if it is stored.
 
     `known` are the job's answers: once all are there, the measurement can be looked up.
     """
@@ -107,7 +107,7 @@ def needs_of_latency(
 
 
 def latency_key(pipeline: Pipeline, n_topics: int, seed: int) -> Key:
-    """Everything that a measurement depends on: the job's stages with all that they read, the machine, the topics."""
+    """Everything that a measurement depends on: the job's stages with their inputs, the machine, the topics."""
     of_question = question_stages(pipeline.stages)
     return Key(
         STAGE,
@@ -123,7 +123,7 @@ def latency_key(pipeline: Pipeline, n_topics: int, seed: int) -> Key:
 
 
 def _settings_of_speed(components: Components) -> dict[str, Any]:
-    """The settings that are no part of identities, by component; of a chat model a digest of them."""
+    """The settings outside identities, by component; of a chat model a digest of them."""
     found: dict[str, Any] = {}
     for field in dataclasses.fields(components):
         part = getattr(components, field.name)
@@ -140,14 +140,14 @@ def _plain(value: Any) -> bool:
 
 
 def _chosen(topics: pd.DataFrame, n_topics: int, seed: int) -> list[str]:
-    """The topics to send, the one to load by first: a sample without two of the same question."""
+    """The topics to send and the warm-up topic: a sample without repeated questions."""
     distinct = topics.drop_duplicates("query")["qid"]
     n = min(n_topics + 1, len(distinct))
     return [str(qid) for qid in distinct.sample(n, random_state=seed)]
 
 
 def _percentiles(rows: pd.DataFrame, n_sent: int) -> dict[str, float]:
-    """The percentiles of every stage and of the sums over stages; none where no topic came through."""
+    """The percentiles of every stage and of the sums over stages; none if no topic succeeded."""
     names = list(dict.fromkeys(rows["stage"]))
     wide = rows.pivot(index="qid", columns="stage", values="seconds")[names]
     wide[TOTAL] = wide.sum(axis=1)
@@ -160,7 +160,7 @@ def _percentiles(rows: pd.DataFrame, n_sent: int) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class _Uncached:
-    """An embedder that computes every vector; files derived from its model are kept at `root`."""
+    """An embedder that computes every vector; keeps files derived from its model at `root`."""
 
     model: Embedder
     root: Path
@@ -191,7 +191,7 @@ class _Runner:
         self._answers: list[pd.DataFrame] = []
 
     def run(self, chosen: Sequence[str]) -> Frames:
-        """Frame `latency` [qid, stage, seconds] of all but the first topic; Incomplete where some failed."""
+        """Frame `latency` [qid, stage, seconds] of all but the first topic; Incomplete if some failed."""
         store = self._pipeline.store
         rows: list[tuple[str, str, float]] = []
         failed = 0
@@ -220,7 +220,7 @@ class _Runner:
         return {STAGE: frame}
 
     def costs(self) -> dict[str, float]:
-        """The calls of the measurement and their cost; {} without a chat model, 0 where it was stored."""
+        """The calls of the measurement and their cost; {} without a chat model, 0 if stored."""
         if not self._pipeline.asks:
             return {}
         asked = {(stage.group, id(chat)): chat for stage, chat in self._chats.items() if chat is not None}
@@ -232,12 +232,12 @@ class _Runner:
         return sums
 
     def _chat_of(self, stage: Stage) -> SharedChat | None:
-        """The chat model that the component of a stage asks, as in the job."""
+        """The chat model that a stage's component asks, as in the job."""
         own = isinstance(stage.component, BringsChat) and "chat" in stage.uses
         return SharedChat(stage.component.own_chat) if own else self._chat
 
     def _outside(self) -> dict[str, pd.DataFrame]:
-        """The frames that the stages read before one of them makes them."""
+        """The frames that stages read before any of them makes them."""
         there: dict[str, pd.DataFrame] = {}
         made: set[str] = set()
         for stage in self._stages:
@@ -250,7 +250,7 @@ class _Runner:
     def _topic(
         self, qid: str, outside: Mapping[str, pd.DataFrame], tools: Mapping[Stage, Tools]
     ) -> tuple[dict[str, float], bool]:
-        """The seconds of every stage for one topic, and whether all of them came through."""
+        """The seconds of every stage for one topic, and whether all succeeded."""
         frames = {
             name: frame[frame["qid"] == qid].reset_index(drop=True) if "qid" in frame else frame
             for name, frame in outside.items()
@@ -273,18 +273,18 @@ class _Runner:
         return seconds, whole
 
     def _reads(self, stage: Stage, frames: Mapping[str, pd.DataFrame]) -> Reads:
-        """The reads of the stage for one topic, and the job's own folders."""
+        """The stage's inputs for one topic, and the job's own folders."""
         return Reads(stage.reads, lambda read: frames[read.name], lambda read: self._pipeline.folder_of(read.name))
 
     def _lacks(self, answers: pd.DataFrame, column: str) -> bool:
-        """Keeps the answers for their costs; whether one is missing that was asked for."""
+        """Keeps the answers for their costs; returns whether a requested one is missing."""
         if self._components.llm.kind in ASKED:
             self._answers.append(answers)
         return bool((answers[column].isna() & answers["status"].ne("none")).any())
 
 
 def _kept_loaded(retriever: Any) -> Any:
-    """The retriever, but that it loads an index once, as a service does; also those that it consists of."""
+    """A copy of the retriever that loads an index once, as a service does; also its parts."""
     if not callable(getattr(retriever, "transformer", None)) or isinstance(retriever, type):
         return retriever
     # Its own class stays, by which stages ask what it can do.
@@ -305,7 +305,7 @@ def _kept_loaded(retriever: Any) -> Any:
 
 
 def _parts_loaded(value: Any) -> Any:
-    """The value with the retrievers in it kept loaded; itself where there is none."""
+    """The value with its retrievers kept loaded; unchanged without any."""
     if isinstance(value, Mapping):
         named = {name: _kept_loaded(part) for name, part in value.items()}
         return named if any(named[name] is not part for name, part in value.items()) else value

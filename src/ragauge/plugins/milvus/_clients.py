@@ -1,4 +1,4 @@
-"""Talking to Milvus: clients that stay open, Milvus Lite in this process, and errors of one line."""
+"""Milvus clients: cached connections, Milvus Lite in this process, and errors on one line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _clients: OrderedDict[tuple[Any, ...], tuple[Any, ExitStack]] = OrderedDict()
 
 
 def kept(key: tuple[Any, ...], opened: Callable[[ExitStack], Any]) -> Any:
-    """The client under this key, opened where this process has none; the longest unused ones are closed.
+    """The cached client under this key, opened if missing; closes the least recently used ones.
 
     opened: makes the client, and puts on the stack what is to be done when it is closed.
     """
@@ -48,7 +48,7 @@ def kept(key: tuple[Any, ...], opened: Callable[[ExitStack], Any]) -> Any:
 
 @atexit.register
 def close_all() -> None:
-    """Closes what this process has open."""
+    """Closes all clients of this process."""
     with _lock:
         for key in list(_clients):
             _close(key)
@@ -62,7 +62,7 @@ def _close(key: tuple[Any, ...]) -> None:
 
 @contextmanager
 def told_in_one_line(who: str) -> Iterator[None]:
-    """Turns what pymilvus raises while the block lasts into a ConfigError that begins with `who`."""
+    """Turns exceptions of pymilvus within the block into a ConfigError that begins with `who`."""
     _require_packages()
     import grpc
     from pymilvus import MilvusException
@@ -77,7 +77,7 @@ def told_in_one_line(who: str) -> Iterator[None]:
 
 
 def _reason(code: str, said: str) -> str:
-    """The error message, from the code of gRPC ("" for none) and Milvus's own text."""
+    """The error message, from gRPC's code ("" for none) and Milvus's own text."""
     if code in ("UNAUTHENTICATED", "PERMISSION_DENIED") or "auth check failure" in said:
         return "the server does not take the token; retriever.token='${oc.env:NAME}' reads it from a variable"
     if code == "DEADLINE_EXCEEDED" and not said.startswith("Fail connecting"):
@@ -90,7 +90,7 @@ def _reason(code: str, said: str) -> str:
 def connected(
     stack: ExitStack, uri: str, token: str | None, timeout: float, options: Mapping[str, Any] | None = None
 ) -> Any:
-    """A client of the server at the address; what closes it is put on the stack.
+    """A client of the server at the address; pushes its closing onto the stack.
 
     options: those of gRPC, in the place of pymilvus's own.
     """
@@ -104,7 +104,7 @@ def connected(
 
 
 def lite(stack: ExitStack, folder: Path, timeout: float) -> Any:
-    """A client of Milvus Lite over the folder, which it writes to and which no other process may use.
+    """A client of Milvus Lite over the folder, which it writes to and locks for other processes.
 
     Its server is a thread of this process and listens on a Unix socket in a folder that only this user may
     enter, on no port.
@@ -127,7 +127,7 @@ def lite(stack: ExitStack, folder: Path, timeout: float) -> Any:
 
 
 def lite_copy(stack: ExitStack, source: Path, timeout: float) -> Any:
-    """A client of Milvus Lite over what a folder holds; the folder stays as it is.
+    """A client of Milvus Lite over a copy of a folder, which stays unchanged.
 
     The process works in its own folder, which has links to the files that are never written again and copies of the few
     others. So any number of processes search the same data side by side.
@@ -152,7 +152,7 @@ def _temporary(stack: ExitStack) -> Path:
 
 
 def _require_packages(lite: bool = False) -> None:
-    """ConfigError where what is needed is not installed."""
+    """ConfigError if a needed package is missing."""
     require_extra("retriever=milvus", "pymilvus", *(["milvus_lite"] if lite else []))
     for name in ("pymilvus", "milvus_lite"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what fails is raised, and told once
@@ -160,5 +160,5 @@ def _require_packages(lite: bool = False) -> None:
 
 
 def _is_no_gap(record: logging.LogRecord) -> bool:
-    """False for the log of a call that Milvus Lite has not; pymilvus asks, and does without."""
+    """False for the log of a call that Milvus Lite lacks; pymilvus does without."""
     return not record.exc_info or record.exc_info[0] is not NotImplementedError

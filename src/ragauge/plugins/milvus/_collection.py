@@ -1,4 +1,4 @@
-"""A Milvus collection of chunks: its name, its fields and indexes, and how it is filled."""
+"""A Milvus collection of chunks: its name, its fields and indexes, and its filling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EMBEDDED = 1 << 14  # chunks whose vectors are in memory at a time
 
 @dataclass(frozen=True)
 class ChunkCollection:
-    """The collection's data of the chunks, under the number of their row.
+    """The chunks' data in the collection, by row number.
 
     vectors: index_type and params of the embedder's vectors; None where it has none. words: k1, b and the
     analyzer of the full text search; None where it has none. block: rows of one request.
@@ -37,11 +37,11 @@ class ChunkCollection:
 
     @property
     def content(self) -> dict[str, Any]:
-        """The settings in which collections of the same chunks and vectors may differ."""
+        """The settings that can differ between collections of the same chunks and vectors."""
         return {"vectors": self.vectors, "words": self.words}
 
     def name(self, chunks: pd.DataFrame, tools: Tools) -> str:
-        """A name that the chunks, their order, the embedder and the collection's settings determine."""
+        """A name determined by the chunks, their order, the embedder and the collection's settings."""
         embedder = None if self.vectors is None else identity(tools.embedder)
         found = hashlib.sha256(canonical_json({**self.content, "embedder": embedder}).encode())
         for docno, text in zip(chunks["docno"], chunks["text"], strict=True):
@@ -49,7 +49,7 @@ class ChunkCollection:
         return f"ragauge_{found.hexdigest()[:32]}"
 
     def check_texts(self, chunks: pd.DataFrame) -> None:
-        """DataError for a text that is longer than a collection with words takes."""
+        """DataError for a text too long for a collection with words."""
         if self.words is not None:
             for docno, text in zip(chunks["docno"], chunks["text"], strict=True):
                 if 4 * len(text) > _LONGEST_TEXT and (size := len(as_sent(text).encode())) > _LONGEST_TEXT:
@@ -59,7 +59,7 @@ class ChunkCollection:
                     )
 
     def ensure(self, client: Any, name: str, chunks: pd.DataFrame, tools: Tools) -> None:
-        """Makes the collection on a server that has none of the name, whole or not at all."""
+        """Makes the collection on a server that lacks it, whole or not at all."""
         with locked(tools.store.root / ".locks" / f"{name}.lock"):
             if client.has_collection(name):
                 return
@@ -134,7 +134,7 @@ class ChunkCollection:
 
 
 def _renamed(client: Any, draft: str, name: str) -> None:
-    """Gives the draft its name, unless another store, whose lock ours does not see, was first."""
+    """Renames the draft, unless another store, whose lock ours does not see, was first."""
     from pymilvus import MilvusException
 
     try:
@@ -145,7 +145,7 @@ def _renamed(client: Any, draft: str, name: str) -> None:
 
 
 def check_rows(client: Any, name: str, n_chunks: int) -> None:
-    """DataError where the collection holds more or fewer rows than there are chunks."""
+    """DataError if the collection's number of rows is not that of the chunks."""
     told = client.query(name, output_fields=["count(*)"], consistency_level="Strong")
     if (held := int(told[0]["count(*)"])) != n_chunks:
         raise DataError(
@@ -154,5 +154,5 @@ def check_rows(client: Any, name: str, n_chunks: int) -> None:
 
 
 def as_sent(text: str) -> str:
-    """The text as UTF-8 can say it: half a surrogate pair becomes a question mark."""
+    """The text in valid UTF-8: lone surrogates become question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")

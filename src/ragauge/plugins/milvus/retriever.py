@@ -50,7 +50,7 @@ Ask = Callable[[np.ndarray, int], Sequence[Any]]
 
 @dataclass(frozen=True)
 class Milvus:
-    """The top_k chunks by Milvus, of a collection named after the chunks and the embedder.
+    """The top_k chunks by Milvus, from a collection named after the chunks and the embedder.
 
     uri: a server, or None for Milvus Lite in this process. token: for a server that wants one.
     mode: `dense` compares vectors, and `score` is the cosine. `bm25` is the server's full text search (k1, b,
@@ -109,17 +109,17 @@ class Milvus:
 
     @property
     def uses(self) -> frozenset[str]:
-        """The embedder, unless words alone are searched for."""
+        """The embedder, unless only words are searched."""
         return frozenset() if self.mode == "bm25" else frozenset({"embedder"})
 
     @property
     def space(self) -> str:
-        """How it searches for several queries of a rewriter: one vector, or texts one after the other."""
+        """How it searches several queries of a rewriter: as one vector, or as texts in turn."""
         return "dense" if self.mode == "dense" else "text"
 
     @property
     def approximate(self) -> bool:
-        """Whether the index of the vectors may miss chunks."""
+        """Whether the vector index may miss chunks."""
         return self.mode != "bm25" and self.index.upper() != "FLAT"
 
     @property
@@ -135,12 +135,12 @@ class Milvus:
         return f"retriever.uri={'null' if self.uri is None else self.uri}"
 
     def index_identity(self) -> Mapping[str, Any]:
-        """Where the collection lies, and what it holds."""
+        """The place and content of the collection."""
         at = {"at": self.uri, "revision": self.revision}
         return {"index": "milvus", "version": 1, **at, **self._collection.content}
 
     def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
-        """Makes the collection: below the folder with Milvus Lite, else on the server, if it is not there."""
+        """Makes the collection if missing: in the folder with Milvus Lite, else on the server."""
         collection = self._collection
         collection.check_texts(check_chunks(chunks))
         name = collection.name(chunks, tools)
@@ -157,7 +157,7 @@ class Milvus:
         (folder / _FILE).write_text(json.dumps(made), encoding="utf-8")
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
-        """Topics to what Milvus finds for them; a collection that a server no longer has is made again."""
+        """Maps topics to Milvus's hits; remakes a collection that a server no longer has."""
         made = json.loads((folder / _FILE).read_text(encoding="utf-8"))
         if made["chunks"] != len(chunks):
             raise DataError(f"{folder / _FILE}: made of {made['chunks']} chunks, not of {len(chunks)}")
@@ -181,7 +181,7 @@ class Milvus:
         return as_transformer("Milvus", rank)
 
     def recall(self, topics: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools) -> float:
-        """Share of the ten most similar chunks that the search of vectors finds, of 1,000 topics at most.
+        """Share of the ten most similar chunks found by vector search, over 1,000 topics at most.
 
         1 where no topic can be searched for.
         """
@@ -201,7 +201,7 @@ class Milvus:
         return float(np.isin(pairs[0], pairs[1][first]).mean())
 
     def _client(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Any:
-        """A client that has the collection of the folder loaded; it stays open in this process."""
+        """A client with the folder's collection loaded; stays open in this process."""
         file = (folder / _FILE).resolve()
         name = json.loads(file.read_text(encoding="utf-8"))["collection"]
 
@@ -220,7 +220,7 @@ class Milvus:
         return _clients.kept((self.uri, self.token, name), opened)
 
     def _vectors(self, topics: pd.DataFrame, tools: Tools) -> np.ndarray | None:
-        """float32 [topics, dimensions]: the vectors that are searched with, a rewriter's if it gave some."""
+        """float32 [topics, dimensions]: the query vectors, a rewriter's if it gave some."""
         if self.mode == "bm25":
             return None
         if "query_vec" in topics:
@@ -229,7 +229,7 @@ class Milvus:
         return found.astype(np.float32, copy=False)
 
     def _asking(self, client: Any, name: str, texts: np.ndarray, vectors: np.ndarray | None) -> Ask:
-        """A function that asks for rows of the queries, to a depth: for each its hits, the best first."""
+        """A function that searches rows of the queries to a depth and returns their hits, the best first."""
         of_words = {"metric_type": "BM25"}
         if vectors is None:
             return lambda rows, depth: client.search(
@@ -273,7 +273,7 @@ class Milvus:
         }
 
     def _hits(self, ask: Ask, rows: np.ndarray, depth: int, n_chunks: int) -> Hits:
-        """The hits of the rows, asked in blocks; DataError for an answer that cannot be one."""
+        """The hits of the rows, searched in blocks; DataError for an invalid reply."""
         depth = min(depth, _MOST_HITS)
         block = max(1, min(_QUERIES_PER_CALL, _HITS_PER_CALL // depth))
         told: list[Any] = []
@@ -299,13 +299,13 @@ class Milvus:
 
 
 def _twins(chunks: pd.DataFrame) -> np.ndarray | None:
-    """int64 [chunks]: a number that chunks of equal text share; None where all texts differ."""
+    """int64 [chunks]: a number shared by chunks of equal text; None if all texts differ."""
     code, distinct = pd.factorize(chunks["text"])
     return None if len(distinct) == len(chunks) else np.asarray(code, dtype=np.int64)
 
 
 def _levelled(hits: Hits, twins: np.ndarray | None) -> Hits:
-    """The hits, those of equal text with the best score among them, since an index may score them differently."""
+    """The hits; equal texts get the best score among them, since an index may score them differently."""
     if twins is None or len(hits.chunk) == 0:
         return hits
     by = [hits.topic, twins[hits.chunk]]

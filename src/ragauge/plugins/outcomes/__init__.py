@@ -1,1 +1,1 @@
-"""Scores and classes from elsewhere, in a table: a job of them only estimates (docs/datasets.md)."""
+"""Scores and classes from elsewhere, in a table: a job only estimates from them (docs/datasets.md)."""

@@ -51,7 +51,7 @@ class RecordedOutcomes:
             require(f"dataset.judged_shares.{system}", list(shares), ok, what)
 
     def files(self) -> Mapping[str, Path]:
-        """The file `outcomes`; ConfigError if it is not there."""
+        """The file `outcomes`; ConfigError if it does not exist."""
         return {"outcomes": existing_file("path", self.path)}
 
     def load(self) -> Dataset:
@@ -61,7 +61,7 @@ class RecordedOutcomes:
         )
 
     def outcomes(self, cluster: str | None = None) -> pd.DataFrame:
-        """A row per answer: [qid, system, ir_score, label]; DataError names file, line and what is wrong.
+        """A row per answer: [qid, system, ir_score, label]; DataError names file, line and error.
 
         Equal qids of two systems are one topic. The qid of a row without one has the system's name in it, so that
         nothing is taken for an answer to the same question. `cluster` names the column of the topics' clusters

@@ -1,4 +1,4 @@
-"""The page of recorded outcomes: their estimates, and predictions for systems that were not judged."""
+"""The page of recorded outcomes: their estimates, and predictions for unjudged systems."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Recorded:
 
     @property
     def lines(self) -> list[str]:
-        """Thresholds, zones, predictor and what is foreseen on the terminal."""
+        """Thresholds, zones, predictor and predicted shares on the terminal."""
         both = [threshold_line(letter, says, getattr(self.estimates.thresholds, letter)) for letter, says in SIDES]
         clusters = [one for _, rows in self.judged.groupby("system") for one in clusterings(rows)]
         lines = [*([clustered_line(clusters, True)] if clusters else []), *both]
@@ -124,7 +124,7 @@ class Recorded:
 
 
 def zones_line(zones: Any) -> str:
-    """Both zones with what they promise, or that there is none, in a line for the terminal."""
+    """Both zones with their guarantees, or that there is none, in a line for the terminal."""
     parts = [
         f"{zone.side} {zone.value:.2f} ({zone.share:.1%} of the answers) at most {zones.alpha:.0%} not {says}"
         if zone.n
@@ -135,7 +135,7 @@ def zones_line(zones: Any) -> str:
 
 
 def zones_by_alpha(judged: pd.DataFrame, confidence: float) -> pd.DataFrame:
-    """The zones at each of `ALPHAS`: [alpha, zone, threshold, share, missed]; each holds by itself.
+    """The zones at each of `ALPHAS`: [alpha, zone, threshold, share, missed]; each valid by itself.
 
     `zone` is right (above) or lack (below); threshold and missed are NaN where no threshold holds.
     """
@@ -148,7 +148,7 @@ def zones_by_alpha(judged: pd.DataFrame, confidence: float) -> pd.DataFrame:
 
 
 def _shares(judged: pd.DataFrame) -> dict[str, float]:
-    """Mean score, right, lack and missing shares; a recording may not tell classes 2 to 4 apart."""
+    """Mean score, right, lack and missing shares; a recording may merge classes 2 to 4."""
     values = summary.with_interval(
         "ir_score", bounded_mean(judged["ir_score"], judged["qid"], clusters=clusters_of(judged))
     )
@@ -159,7 +159,7 @@ def _shares(judged: pd.DataFrame) -> dict[str, float]:
 
 
 def _systems(rows: pd.DataFrame) -> pd.DataFrame:
-    """[system, n, ir_score, right, lack]: shares NaN where no row of the system has a label."""
+    """[system, n, ir_score, right, lack]: shares NaN if no row of the system has a label."""
     grouped = rows.groupby("system", sort=False)
     table = grouped["ir_score"].agg(n="size", ir_score="mean").reset_index()
     known = grouped["label"].count().to_numpy() > 0
@@ -257,7 +257,7 @@ def _foreseen(foreseen: pd.DataFrame) -> list[Block]:
 
 
 def foreseen_figure(table: pd.DataFrame) -> Figure:
-    """Shares of right answers of systems that were not judged: foreseen in three ways, and as known."""
+    """Shares of right answers of unjudged systems: foreseen in three ways, and as known."""
     rows = table[table["share"] == "right"]
     figure, axes = new_figure(2.6, legend_rows(4, 2))
     at = np.arange(len(rows))

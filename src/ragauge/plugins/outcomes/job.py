@@ -1,4 +1,4 @@
-"""A job of recorded outcomes: nothing is retrieved, answered or judged; the estimates are made and logged."""
+"""A job of recorded outcomes: makes and logs the estimates, without retrieving, answering or judging."""
 
 from __future__ import annotations
 

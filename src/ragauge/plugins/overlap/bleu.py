@@ -58,7 +58,7 @@ class Bleu(AgainstReferences):
 
     @property
     def infos(self) -> tuple[AnswerMeasureInfo, ...]:
-        """One for every order."""
+        """One info per order."""
         return tuple(AnswerMeasureInfo(f"bleu_{n}", f"BLEU-{n}", unit="share") for n in self.orders)
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
@@ -118,7 +118,7 @@ class Bleu(AgainstReferences):
 def sentence_bleu(
     correct: np.ndarray, total: np.ndarray, sizes: np.ndarray, other_sizes: np.ndarray, smoothing: str
 ) -> np.ndarray:
-    """float64 [pairs] in [0, 1]: BLEU of how many n-grams match and how many there are (column n - 1)."""
+    """float64 [pairs] in [0, 1]: BLEU from the numbers of matching and of all n-grams (column n - 1)."""
     order = correct.shape[1]
     if smoothing != "nltk_4":
         from sacrebleu.metrics.bleu import BLEU
@@ -133,7 +133,7 @@ def sentence_bleu(
 
 
 def _log_precisions_of_nltk(correct: np.ndarray, total: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """The mean logarithm of the precisions as nltk has it: where one is still 0 it counts as 1."""
+    """The mean logarithm of the precisions, as in nltk: one that is still 0 counts as 1."""
     total = np.maximum(total, 1)
     zero = (correct == 0) & (sizes > 1)[:, None]
     times = np.cumsum(zero, axis=1)

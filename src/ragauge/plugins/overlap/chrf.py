@@ -38,7 +38,7 @@ class ChrF(AgainstReferences):
         require_flag("answers.chrf.lowercase", self.lowercase)
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
-        """chrF of every pair, in [0, 1]; 0 where one of the two has no character."""
+        """chrF of every pair, in [0, 1]; 0 if either has no character."""
         texts, others = (_by_characters([*map(self._bare, group)]) for group in (answers, references))
         matches, own, other = texts.matches(others, self.order), texts.ngrams(self.order), others.ngrams(self.order)
         both = (own > 0) & (other > 0)

@@ -1,1 +1,1 @@
-"""Score against cost: which jobs of a sweep no other beats at the same or a lower cost."""
+"""Score against cost: the jobs of a sweep that no other beats at the same or a lower cost."""

@@ -1,4 +1,4 @@
-"""Score against what it costs: tokens of context, seconds and money, with the frontier."""
+"""Score against cost: tokens of context, seconds and money, with the frontier."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _P50 = "latency_total_p50"
 
 
 class ScoreAgainstCost(Finding):
-    """Which jobs no other beats at the same or a lower cost."""
+    """The jobs that no other beats at the same or a lower cost."""
 
     name = "pareto"
     after = "foresight"
@@ -46,7 +46,7 @@ class ScoreAgainstCost(Finding):
         return Found(table, tables={"score_against_cost": table})
 
     def show(self, jobs: Jobs, value: pd.DataFrame, found: Founds) -> Shown:
-        """Points and frontier; nothing where the jobs do not differ in what a topic costs."""
+        """Points and frontier; nothing if the jobs' costs per topic do not differ."""
         figure = frontiers(value)
         if figure is None:
             return Shown()

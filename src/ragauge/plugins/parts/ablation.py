@@ -115,7 +115,7 @@ def _estimates(
     level: float,
     answers: Sequence[AnswerMeasureInfo] = (),
 ) -> Iterator[tuple[tuple[str, ...], str, Estimate]]:
-    """The mean difference of every contrast by measure; one without a common topic is left out."""
+    """The mean difference of every contrast by measure; omits one without a common topic."""
     classes = [measure for measure in tables if measure in _GAINS]
     sampled = _Sampled.of(frame, "system", classes) if classes else None
     clusters = clusters_by_topic(frame, next(iter(tables.values())).index) if tables else None
@@ -146,7 +146,7 @@ def _estimates(
 
 
 def _differences(table: pd.DataFrame, couples: Couples) -> np.ndarray:
-    """float64 [topics, couples]: the first of each couple less the second; NaN where one lacks the topic."""
+    """float64 [topics, couples]: the first of each couple less the second; NaN if one lacks the topic."""
     first, second = ([couple[i] for couple in couples] for i in (0, 1))
     found: np.ndarray = table[first].to_numpy(dtype=float) - table[second].to_numpy(dtype=float)
     return found

@@ -40,7 +40,7 @@ Settings = dict[str, dict[str, str]]
 
 @dataclass(frozen=True)
 class Brought:
-    """ablation: that of `parts.ablation`; gains: those over the LLM alone; chunk_sizes: scores by chunks."""
+    """ablation: from `parts.ablation`; gains: over the LLM alone; chunk_sizes: scores by chunks."""
 
     ablation: pd.DataFrame
     gains: pd.DataFrame | None
@@ -54,7 +54,7 @@ class Parts(Finding):
     after = "ir_score"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """`Brought`; None where no two systems differ in one part alone, nor against the LLM, nor in chunks."""
+        """`Brought`; None without systems that differ in one part alone, from the LLM alone, or in chunks."""
         value = Brought(ablation_of(jobs), gain_of_retrieval(jobs), chunk_sizes(jobs))
         known = {"ablation": value.ablation, "gain_over_llm_only": value.gains, "chunk_sizes": value.chunk_sizes}
         tables = {name: frame for name, frame in known.items() if frame is not None and len(frame)}
@@ -147,7 +147,7 @@ def _cells(of: Mapping[str, Any], measures: Mapping[str, tuple[str, bool]]) -> l
 
 
 def _measures(frame: pd.DataFrame, answers: Sequence[AnswerMeasureInfo]) -> dict[str, tuple[str, bool]]:
-    """{measure: its heading, and whether it is shown in points}, in the order of the frame."""
+    """{measure: its heading, and whether it is shown in points}, in frame order."""
     infos = {info.name: info for info in answers}
     found = {}
     for name in dict.fromkeys(frame["measure"]):
@@ -169,7 +169,7 @@ def ablation_of(jobs: Jobs) -> pd.DataFrame:
 
 
 def gain_of_retrieval(jobs: Jobs) -> pd.DataFrame | None:
-    """The gain of each system over the same LLM without retrieval; None where every job retrieves."""
+    """The gain of each system over the same LLM without retrieval; None if every job retrieves."""
     settings, alone = settings_of(jobs.records), _llm_only(jobs.records)
     bases = {
         system: base
@@ -182,7 +182,7 @@ def gain_of_retrieval(jobs: Jobs) -> pd.DataFrame | None:
 
 
 def _at_n(jobs: Jobs) -> pd.DataFrame:
-    """The outcomes at the common n_tokens; those of an LLM alone, which has no budget, at any that it has."""
+    """The outcomes at the common n_tokens; those of an LLM alone, without a budget, at its largest."""
     rows, alone = jobs.outcomes, set(_llm_only(jobs.records))
     at_n = rows[rows["n_tokens"] == jobs.n_tokens]
     others = rows[rows["system"].isin(alone - set(at_n["system"]))]
@@ -203,7 +203,7 @@ def _retrieves_nothing(record: Record) -> bool:
 
 
 def _llm_alone(settings: Settings, system: str, alone: Sequence[str]) -> str | None:
-    """The system without retrieval that has the same LLM; among several the one most like it."""
+    """The system without retrieval with the same LLM; the most similar of several."""
 
     def rest(name: str) -> dict[str, str]:
         # Recorded systems are taken to share one LLM: their file says nothing of it.

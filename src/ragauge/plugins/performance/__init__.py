@@ -1,1 +1,1 @@
-"""Query performance prediction: what ranking and context say of the answer where no evidence is known."""
+"""Query performance prediction: predicts the answer from ranking and context, without evidence."""

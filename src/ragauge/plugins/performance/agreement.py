@@ -1,4 +1,4 @@
-"""`answers=[agreement]`: whether other retrievers, searching the same chunks, rank as the system does."""
+"""`answers=[agreement]`: whether other retrievers on the same chunks rank like the system."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class Agreement:
 
     @property
     def retrievers(self) -> Mapping[str, Retriever]:
-        """Those that are asked, by name."""
+        """The other retrievers, by name."""
         return self.options
 
     def measure_beside(
         self, topics: pd.DataFrame, run: pd.DataFrame, others: Mapping[str, pd.DataFrame], n_tokens: int
     ) -> pd.DataFrame:
-        """Frame `answer_values`, a row for every topic, from frame `run` of the system and of each other retriever."""
+        """Frame `answer_values`, a row per topic, from frame `run` of the system and of each other retriever."""
         own = _lists(run, self.depth)
         ranked = [lists for lists in (_lists(other, self.depth) for other in others.values()) if lists != own]
         values: dict[str, float] = {}
@@ -86,7 +86,7 @@ def _lists(run: pd.DataFrame, depth: int) -> dict[str, list[str]]:
 
 
 def _built(key: str, spec: Any, depth: int) -> Retriever:
-    """The retriever of these options, which finds as many hits as are compared."""
+    """The retriever of these options, at the depth compared."""
     found = build(key, {**spec, "top_k": depth}, {}) if isinstance(spec, Mapping) else replace(spec, top_k=depth)
     if isinstance(found, SeesEvidence | BringsTexts) or not callable(getattr(found, "transformer", None)):
         raise ConfigError(f"{key}: {type(found).__name__} does not search the chunks by the question alone")

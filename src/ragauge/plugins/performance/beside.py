@@ -1,4 +1,4 @@
-"""The stages of `answers=[agreement]`: the index and the run of every other retriever, then the overlaps."""
+"""The stages of `answers=[agreement]`: index and run of every other retriever, then the overlaps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def stages(components: Components, budget: Budget, key: str, measure: Any) -> It
 
 
 class RetrieveBeside(Stage):
-    """beside_<name>: the ranked chunks of every topic by a retriever that is not the system's."""
+    """beside_<name>: the ranked chunks of every topic by another retriever."""
 
     name = "beside"
     doing = "retrieving for {topics:,} topics, to compare"

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 
 def rank_biased_overlap(first: Sequence[Hashable], second: Sequence[Hashable], persistence: float) -> float:
-    """How much two rankings agree, the first ranks most, in [0, 1]: 1 for the same, 0 for none in common.
+    """The agreement of two rankings, weighted to the top, in [0, 1]: 1 for the same, 0 for none in common.
 
     first, second: the items of each, best first, each item once; they may be of different lengths, and 0 is given
     where one is empty. persistence: p in (0, 1); the first 1 / (1 - p) ranks or so count. Below the end of a

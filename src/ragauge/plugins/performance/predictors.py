@@ -1,4 +1,4 @@
-"""`answers=[qpp]`: query performance predictors, columns of every topic that need no evidence and no answer."""
+"""`answers=[qpp]`: query performance predictors per topic, which need no evidence and no answer."""
 
 from __future__ import annotations
 
@@ -77,18 +77,18 @@ class QueryPerformance:
 
     @property
     def infos(self) -> tuple[AnswerMeasureInfo, ...]:
-        """How the values are shown."""
+        """Labels of the values."""
         return (*OF_SCORES, *OF_TEXTS, *(OF_VECTORS if self.vectors else ()))
 
     @property
     def uses(self) -> frozenset[str]:
-        """The embedder, where vectors count."""
+        """The embedder, if vectors count."""
         return frozenset({"embedder"} if self.vectors else ())
 
     def measure_ranking(
         self, topics: pd.DataFrame, run: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools
     ) -> pd.DataFrame:
-        """Frame `answer_values`, a row for every topic and predictor."""
+        """Frame `answer_values`, a row per topic and predictor."""
         found = self._of_scores(topics, run) | self._of_texts(topics, standing(passages), tools)
         parts = []
         for info in self.infos:
@@ -160,7 +160,7 @@ class QueryPerformance:
 
 
 def _by_topic(passages: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
-    """Each topic with what stands in its context, passage by passage."""
+    """Each topic with its context's passages."""
     for qid, seen in passages.groupby("qid", sort=False)["seen"]:
         yield str(qid), seen.tolist()
 
@@ -198,7 +198,7 @@ def smv(scores: np.ndarray, depth: int) -> float:
 
 
 def gives_ranks_alone(lists: Sequence[np.ndarray]) -> bool:
-    """Whether the scores of all lists follow from the ranks: lists of a length are equal."""
+    """Whether the scores of all lists follow from ranks alone: lists of equal length are equal."""
     by_length: dict[int, np.ndarray] = {}
     return len(lists) > 1 and all(np.array_equal(by_length.setdefault(len(own), own), own) for own in lists)
 

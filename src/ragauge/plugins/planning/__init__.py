@@ -1,1 +1,1 @@
-"""`ragauge plan`: how many topics and labels a study takes, from a pilot sweep."""
+"""`ragauge plan`: the number of topics and labels that a study needs, from a pilot sweep."""

@@ -1,4 +1,4 @@
-"""The command `ragauge plan`: how large a study must be, from a pilot sweep's own variances."""
+"""The command `ragauge plan`: the size of a study, from a pilot sweep's variances."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     given = _parser().parse_args(arguments)
     # After the arguments: they import for seconds.
     from ragauge.experiment.sweep.reports import found

@@ -1,4 +1,4 @@
-"""How many human labels, or judged topics, give the share of right answers an interval of a wanted width.
+"""The number of human labels, or judged topics, for an interval of a wanted width on the share of right answers.
 
 Classical and prediction-powered, as `ppi_shares` estimates them. Sources and assumptions: docs/method.md.
 """
@@ -45,7 +45,7 @@ def labels_for_width(
     n_topics: float = math.inf,
     design: float = 1.0,
 ) -> float:
-    """Labels with which the interval of a share is at most `width` wide; inf where n_topics are too few.
+    """Labels for an interval of a share at most `width` wide; inf if n_topics are too few.
 
     The interval is that of `ppi_shares`, on the logit scale. Without a correlation it is the classical one,
     for which any number of labels may be had. `design` is the design effect of clusters (`design_effect`), by which
@@ -87,7 +87,7 @@ SIZES = (50, 100, 200, 400, 800, 1600)  # of samples
 def planned_widths(
     share: float, correlation: float, ratio: float, n_topics: int, level: float = LEVEL, design: float = 1.0
 ) -> list[tuple[int, float, float]]:
-    """Widths of the interval of a share from samples of n_topics topics: (n, population, these topics).
+    """Interval widths of a share from samples of n_topics topics: (n, population, these topics).
 
     n are those of SIZES below n_topics. The arguments are those of `labels_for_width`. The last width holds with
     `sample_target=topics`: its variance is (1 - n / N) / n times the variance of label less slope times prediction.
@@ -159,7 +159,7 @@ def plan_labels(
 
 
 def design_effect(values: np.ndarray, clusters: np.ndarray | None) -> float:
-    """The variance of the mean of [topics] over clusters, over that of independent topics (Kish 1965); at least 1."""
+    """The variance of the mean of [topics] over clusters, relative to independent topics (Kish 1965); at least 1."""
     spread = float(values.var(ddof=1)) / len(values)
     if clusters is None or spread <= 0 or len(np.unique(clusters)) < 2:
         return 1.0
@@ -168,7 +168,7 @@ def design_effect(values: np.ndarray, clusters: np.ndarray | None) -> float:
 
 
 def correlation_lower(y: np.ndarray, f: np.ndarray, confidence: float = CONFIDENCE) -> float:
-    """A lower confidence limit, at least 0, of the correlation that rows of y and f were drawn with.
+    """A lower confidence limit, at least 0, of the correlation of y and f.
 
     On the scale of Fisher's z, its variance is the larger of 1 / (n - 3) and the variance that the rows' influence on
     the correlation has. For yes-or-no values the former is too small.
@@ -213,7 +213,7 @@ def _needed(
 
 
 def _predicted(part: pd.DataFrame, estimate: dict[str, Any], seed: int) -> np.ndarray | None:
-    """P(5) of the judged rows from predictors that did not see their topic; None with too few verdicts."""
+    """P(5) of the judged rows from predictors fitted on other topics; None with too few verdicts."""
     if "p5" in part and part["p5"].notna().all():
         return asked(part)["p5"].to_numpy(dtype=float)
     if "judged" not in part:

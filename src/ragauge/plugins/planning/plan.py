@@ -56,13 +56,13 @@ class Asked:
 
     @property
     def margin(self) -> float:
-        """The difference, or the margin."""
+        """The difference, or the equivalence margin."""
         return self.equivalent if self.difference is None else self.difference  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan from one pilot: `pairs`, `labels` and `repeats` as of `plan_topics`, `plan_labels` and `plan_repeats`.
+    """The plan from one pilot: `pairs`, `labels` and `repeats` from `plan_topics`, `plan_labels` and `plan_repeats`.
 
     n_classed: the pilot's topics that count in shares of classes. n_clusters: those of its topics; None where they are
     independent.
@@ -84,7 +84,7 @@ class Plan:
     cannot_tell: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as JSON values; null where no number is enough or known."""
+        """The plan as JSON values; null if no number suffices or is known."""
         frames = {"pairs": self.pairs, "labels": self.labels, "repeats": self.repeats}
         return {
             **{name: getattr(self, name) for name in ("experiment", "sweep_id", "n_tokens", "n_topics", "n_clusters")},
@@ -216,7 +216,7 @@ def plan_text(plan: Plan, sweep: Jobs) -> str:
 
 
 def _widths(plan: Plan, total: int) -> list[str]:
-    """Lines with the widths that samples of n topics give; none for a pilot without a predictor."""
+    """Lines with the interval widths for samples of n topics; none for a pilot without a predictor."""
     of = plan.labels[plan.labels["widths"].map(len) > 0]
     if of.empty:
         return []
@@ -236,7 +236,7 @@ def _unknown(value: object) -> bool:
 
 
 def _count(value: float, of: int | None = None) -> str:
-    """A number of topics; what no number of them reaches."""
+    """A number of topics as text, also if unknown or beyond all numbers."""
     if value != value:
         return "unknown"
     return f"{int(value):,}" if math.isfinite(value) else "none is enough" if of is None else f"over {of:,}"

@@ -1,4 +1,4 @@
-"""Whether the next dollar buys topics, answers to a topic, or verdicts on an answer: from the parts of the variance."""
+"""The best use of the next dollar: topics, answers to a topic, or verdicts on an answer, by variance components."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BUYS = {"topic": "topics", "answer": "answers to each topic", "judge": "verdict
 
 @dataclass(frozen=True)
 class Prices:
-    """US dollars of a further topic, of a further answer to one, and of a further verdict on an answer."""
+    """US dollars of a further topic, of a further answer to it, and of a further verdict on an answer."""
 
     topic: float
     answer: float
@@ -54,7 +54,7 @@ def _root(above: float, below: float) -> float:
 
 
 def gains(parts: Sequence[float], prices: Prices, n: float, r: float, k: float) -> dict[str, float]:
-    """How fast the squared standard error falls per US dollar, by what is bought: topic, answer, judge.
+    """The decrease of the squared standard error per US dollar, by purchase: topic, answer, judge.
 
     These are derivatives of `variance_of_mean` by n, r and k, each over the price of one more: a topic with all its
     answers, an answer to all topics, or a verdict on all answers. inf where it costs nothing and helps.

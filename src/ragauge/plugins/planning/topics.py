@@ -1,4 +1,4 @@
-"""How many topics each pair of systems of a pilot needs. Sources and assumptions: docs/method.md."""
+"""The number of topics that each pair of systems of a pilot needs. Sources and assumptions: docs/method.md."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST = 10_000_000  # topics that are looked for
 
 
 def topics_for_shares(discordant: float, difference: float, power: float = POWER, alpha: float = ALPHA) -> float:
-    """Topics on which McNemar's exact test of two shares that differ by `difference` has this power.
+    """Topics for McNemar's exact test to have this power at two shares that differ by `difference`.
 
     `discordant` as in `mcnemar_power`, at least the difference. The search starts from Connor's formula
     (z_a sqrt(psi) + z_b sqrt(psi - d^2))^2 / d^2 (Miettinen 1968; Connor 1987), which is short of the exact
@@ -59,7 +59,7 @@ def topics_for_shares(discordant: float, difference: float, power: float = POWER
 
 
 def topics_for_equivalence(sd: float, margin: float, power: float = POWER, alpha: float = ALPHA) -> float:
-    """Topics on which two one-sided tests at alpha show two systems without a difference equal within the margin.
+    """Topics for two one-sided tests at alpha to show equal systems equivalent within the margin.
 
     `sd` is the standard deviation of the topics' differences. n = (z_a + z_b)^2 sd^2 / margin^2 + z_a^2 / 2 with the
     normal quantiles of 1 - alpha and of (1 + power) / 2 (Phillips 1990).
@@ -70,7 +70,7 @@ def topics_for_equivalence(sd: float, margin: float, power: float = POWER, alpha
 
 
 def sd_upper(values: np.ndarray, confidence: float = CONFIDENCE, bounded: bool = True) -> float:
-    """An upper confidence limit of the standard deviation that `values` are drawn from.
+    """An upper confidence limit of the standard deviation behind `values`.
 
     sqrt(df s^2 / the (1 - confidence) quantile of chi^2 with df), df = 2n / (g + 2n/(n - 1)) with the excess
     kurtosis g, so n - 1 for normal values (Box 1953). A plan from this limit has its power with at least this
@@ -91,7 +91,7 @@ def sd_upper(values: np.ndarray, confidence: float = CONFIDENCE, bounded: bool =
 
 
 def share_upper(hits: int, n: int, confidence: float = CONFIDENCE) -> float:
-    """An upper confidence limit of the share that `hits` of n were drawn from (Clopper & Pearson 1934)."""
+    """An upper confidence limit of the share behind `hits` of n (Clopper & Pearson 1934)."""
     from scipy.stats import beta
 
     return 1.0 if hits >= n else float(beta.ppf(confidence, hits + 1, n - hits))
@@ -109,7 +109,7 @@ def plan_topics(
     answers: Sequence[AnswerMeasureInfo] = (),
     equal: bool = False,
 ) -> pd.DataFrame:
-    """How many topics each pair of systems of a pilot needs for a difference, the fewest first.
+    """The number of topics that each pair of systems of a pilot needs for a difference, the fewest first.
 
     `frame` has one row per topic and group, as in `compare_pairs`; `measure` is one of its measures. Returns
     [a, b, n, spread, spread_upper, topics, topics_upper]. n: topics of the pilot. spread: the standard deviation of

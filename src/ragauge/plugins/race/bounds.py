@@ -1,4 +1,4 @@
-"""Bounds that hold at every look, of means over a finite number of topics in random order.
+"""Bounds, valid at every look, on means over a finite number of topics in random order.
 
 Source: Waudby-Smith & Ramdas 2024, Estimating means of bounded random variables by betting, section 5 (sampling without
 replacement). A bettor begins with 1 and puts a fixed share of it on the next topic, at odds that are fair or worse if
@@ -17,7 +17,7 @@ _HALVINGS = 14  # of [0, 1]: bounds of means are exact to 0.0001
 
 
 class LeadTests:
-    """Tests at every topic whether a system leads all others by some lead, for each system and several leads.
+    """Tests at every topic, for each system and several leads, whether it leads all others by that lead.
 
     A system's lead is its mean over the topics less that of the best other system. The hypothesis that it is more than
     `lead` says so of the difference to *every* other system. So the bet may be on a system of the bettor's choice for
@@ -58,7 +58,7 @@ class LeadTests:
         self._seen += n_new
 
     def upper_bounds(self, alpha: float) -> np.ndarray:
-        """float [systems]: the least of `leads` above which no system's lead is, 1 where there is none.
+        """float [systems]: the least of `leads` that bounds the system's lead from above, 1 if none does.
 
         Each holds for all looks together with probability at least 1 - alpha.
         """
@@ -67,7 +67,7 @@ class LeadTests:
 
 
 def mean_interval(values: np.ndarray, n_topics: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper bounds (each float [series]) of means over n_topics, which hold at any number of topics.
+    """Lower and upper bounds (each float [series]) of means over n_topics, valid at any number of topics.
 
     values: float [series, topics seen] in [0, 1], the first topics of a random order. For each series they hold, for
     all numbers of topics seen together, with probability at least 1 - alpha. Exact where all topics were seen.
@@ -79,7 +79,7 @@ def mean_interval(values: np.ndarray, n_topics: int, alpha: float) -> tuple[np.n
 
 
 def upper_bounds(values: np.ndarray, n_topics: int, alpha: float) -> np.ndarray:
-    """The upper bounds of `mean_interval` alone, each with the whole probability 1 - alpha."""
+    """The upper bounds of `mean_interval` alone, each at the whole probability 1 - alpha."""
     return 1 - _lower_bound(1 - np.asarray(values, dtype=float), n_topics, alpha)
 
 
@@ -90,7 +90,7 @@ def difference_interval(differences: np.ndarray, n_topics: int, alpha: float) ->
 
 
 def _lower_bound(values: np.ndarray, n_topics: int, alpha: float) -> np.ndarray:
-    """float [series]: the highest mean that is refuted as too low, but at least what was seen over n_topics."""
+    """float [series]: the highest mean refuted as too low, but at least the observed sum over n_topics."""
     seen = np.arange(values.shape[1])
     before = np.cumsum(values, axis=1) - values
     low, high = np.zeros(len(values)), np.ones(len(values))
@@ -103,7 +103,7 @@ def _lower_bound(values: np.ndarray, n_topics: int, alpha: float) -> np.ndarray:
 
 
 def _best_other(before: np.ndarray) -> np.ndarray:
-    """int [systems, topics]: for each system and topic the place of the other system with the highest sum before."""
+    """int [systems, topics]: the index of the other system with the highest sum before each topic."""
     places = np.arange(before.shape[1])
     best = before.argmax(axis=0)
     without = before.copy()
@@ -114,12 +114,12 @@ def _best_other(before: np.ndarray) -> np.ndarray:
 
 
 def _of_the_rest(mean: np.ndarray, before: np.ndarray, seen: np.ndarray, n_topics: int) -> np.ndarray:
-    """The mean of the topics not yet seen, if that of all n_topics is `mean` and the seen ones add up to `before`."""
+    """The mean of the unseen topics, if that of all n_topics is `mean` and the seen ones sum to `before`."""
     return (n_topics * mean - before) / (n_topics - seen)
 
 
 def _log_wealth(values: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """float [..., topics, shares]: log wealth of bets that values in [0, 1] are above their expectation.
+    """float [..., topics, shares]: log wealth of bets that values in [0, 1] exceed their expectation.
 
     A share f of the wealth becomes f * value / expected. The wealth is infinite where the rest cannot have the
     expectation, which is then below 0, or 0 with a value above it.

@@ -1,4 +1,4 @@
-"""The course of a race: when which system is dropped, by which bound, and what is known at the end."""
+"""The course of a race: when and by which bound each system is dropped, and the final results."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Dropped:
 
 @dataclass
 class Course:
-    """A race that has ended, or is under way.
+    """An ended or running race.
 
     values: float [systems, topics seen], missing where a system had been dropped. failed: systems that could not be
     answered, at the topics that were seen before. why: how the race ended.
@@ -83,7 +83,7 @@ class Course:
 
     @property
     def best(self) -> int:
-        """The running system with the highest mean, the first of equal ones. At least one must be running."""
+        """The running system with the highest mean, the first of ties. At least one must be running."""
         return self.running[int(self.values[self.running].mean(axis=1).argmax())]
 
     def results(self) -> pd.DataFrame:

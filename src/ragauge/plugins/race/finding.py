@@ -1,4 +1,4 @@
-"""The finding of a sweep that was raced: who was dropped when and why, and what is known at the end."""
+"""The finding of a raced sweep: which systems were dropped when and why, and the final results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DRAWN = 7  # systems with a colour of their own
 
 
 class RaceFound(Finding):
-    """The course of the race that the sweep's folder holds."""
+    """The course of the race in the sweep's folder."""
 
     name = "race"
     after = "leaderboard"
@@ -46,7 +46,7 @@ class RaceFound(Finding):
         return Found((race, table, share), metrics, tables={"race": table}, logged={"race": table})
 
     def show(self, jobs: Jobs, value: tuple[Mapping[str, Any], pd.DataFrame, float], found: Founds) -> Shown:
-        """The table, the bounds over topics, and the sentence that the other intervals do not know of the race."""
+        """The table, the bounds over topics, and a note that the other intervals ignore the race."""
         race, table, share = value
         lead = (
             f"Race by {race['measure']}, margin {race['margin']:g}, {race['n_topics']:,} topics: {race['why']}; "
@@ -127,7 +127,7 @@ def _interval(row: Mapping[Any, Any], mean: str, low: str, high: str, form: str 
 
 
 def bounds_figure(race: Mapping[str, Any], names: Mapping[int, str]) -> Figure:
-    """Upper bounds of leads over topics, a line for each system until it is dropped, and the margin."""
+    """Upper bounds of leads over topics, a line per system until it is dropped, and the margin."""
     lines: dict[int, list[tuple[int, float]]] = {}
     for look in race["looks"]:
         for number, upper in look["upper"].items():
@@ -149,7 +149,7 @@ def bounds_figure(race: Mapping[str, Any], names: Mapping[int, str]) -> Figure:
 
 
 def _names(jobs: Jobs) -> dict[int, str]:
-    """The system of each job by its number; with its budget where a system has several."""
+    """The system of each job by its number; with its budget if a system has several."""
     records = [*jobs.records, *jobs.failed]
     systems = [str(record.get("system", record["name"])) for record in records]
     several = len(set(systems)) < len(systems)
@@ -160,7 +160,7 @@ def _names(jobs: Jobs) -> dict[int, str]:
 
 
 def _race_of(jobs: Jobs) -> dict[str, Any] | None:
-    """The race of these jobs' attempt at the sweep; None where they did not race."""
+    """The race of these jobs' attempt at the sweep; None if they did not race."""
     record = jobs.records[0]
     file = Path(str(record.get("folder", ""))).parent / RACE_FILE
     if not file.is_file():

@@ -1,4 +1,4 @@
-"""Races over topics to which some were added after an earlier race: each addition is a stratum with its own error.
+"""Races over topics extended after an earlier race: each extension is a stratum with its own error.
 
 The added topics may have been chosen because of what the earlier race showed. So its topics are no random part of all.
 But the order within each stratum is random. A bound of a paired difference over all
@@ -21,7 +21,7 @@ LEAST = 2  # topics of each stratum among the first, without which it has no var
 
 
 def interleaved(sizes: Sequence[int]) -> np.ndarray:
-    """int [topics]: the stratum of each next topic, so that every stratum is answered in the same proportion.
+    """int [topics]: the stratum of each next topic, so that all strata are answered in proportion.
 
     The first topics are LEAST of each stratum.
     """
@@ -38,7 +38,7 @@ def errors(alpha: float, n_strata: int) -> list[float]:
 
 @dataclass
 class StratifiedCourse(Course):
-    """A race over strata. of: int [topics], the stratum of each topic in the order in which they are asked."""
+    """A race over strata. of: int [topics], the stratum of each topic in asking order."""
 
     of: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
 
@@ -54,7 +54,7 @@ class StratifiedCourse(Course):
         return self.running[int((self._weights @ np.array(means)).argmax())]
 
     def results(self) -> pd.DataFrame:
-        """As of a race of one stratum: means, and limits that are the strata's, weighted by their sizes."""
+        """Like a race of one stratum: means and limits of the strata, weighted by their sizes."""
         best, alphas = self.best, errors(self.rules.alpha, len(self._weights))
         rows = []
         for system, n in enumerate(self.used):
@@ -68,7 +68,7 @@ class StratifiedCourse(Course):
         return pd.DataFrame(rows, columns=names)
 
     def _weighted(self, values: np.ndarray, alphas: Sequence[float]) -> np.ndarray:
-        """Mean, lower and upper limit, of values in [0, 1] on the first topics."""
+        """Mean, lower and upper limit of values in [0, 1] on the first topics."""
         sizes = np.bincount(self.of)
         parts = [values[self.of[: len(values)] == s] for s in range(len(sizes))]
         limits = [
@@ -82,7 +82,7 @@ class StratifiedCourse(Course):
 def run_stratified_race(
     ask: Ask, n_systems: int, of: np.ndarray, rules: Rules, tell: Callable[[Course], None] | None = None
 ) -> StratifiedCourse:
-    """Runs a race to its end, as `run_race` does, over topics of the strata `of` in the order that `ask` takes."""
+    """Runs a race to its end, like `run_race`, over topics of the strata `of` in the order of `ask`."""
     sizes = np.bincount(of)
     alphas = [alpha / max(n_systems - 1, 1) for alpha in errors(rules.alpha, len(sizes))]
     # Of the difference of each system from each other, in each stratum; they hold at all looks, so the least does.

@@ -1,4 +1,4 @@
-"""`hydra/sweeper=race`: races the jobs of a sweep, and says how many topics each of them answers.
+"""`hydra/sweeper=race`: races the jobs of a sweep, and sets how many topics each of them answers.
 
 Answers and verdicts of the race are in the ledger and the store. So the jobs, which run after it, ask for none again,
 and a race that was interrupted goes on where it was when it is started again.
@@ -91,7 +91,7 @@ def sampled_jobs(loader: ConfigLoader, sweep: DictConfig, jobs: Sequence[Sequenc
 
 
 def _file(folder: Path, order: Sequence[str], of: np.ndarray, n: int) -> Path:
-    """The file of the first n topics of the order, which `llm.sample` takes."""
+    """The file of the first n topics of the order, for `llm.sample`."""
     file = folder / f"race_topics_{n}.csv"
     rows = pd.DataFrame({"qid": order, "answered": (np.arange(len(order)) < n).astype(int), "stratum": of})
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def _file(folder: Path, order: Sequence[str], of: np.ndarray, n: int) -> Path:
 
 
 def _asked(systems: Sequence[System], measure: str, order: Sequence[str]) -> np.ndarray | None:
-    """The values that `Ask` returns. A system that fails has missing values, and its job will report the error."""
+    """The values for `Ask`. A failed system has missing values, and its job will report the error."""
     rows = []
     for system in systems:
         try:
@@ -129,7 +129,7 @@ def _tell(line: str) -> None:
 
 
 def _record(course: Course, measure: str, note: str) -> dict[str, Any]:
-    """The race in plain values; systems are the numbers of the sweep's jobs."""
+    """The race in plain values; systems are job numbers of the sweep."""
     results = course.results().to_dict("records") if course.running else []
     return {
         "measure": measure,
@@ -151,7 +151,7 @@ def _record(course: Course, measure: str, note: str) -> dict[str, Any]:
 def _earlier_races(
     systems: Sequence[System], measure: str, rules: Rules, order: Sequence[str]
 ) -> tuple[list[list[str]], str]:
-    """The strata of the topics, each in its random order, and the sentences on earlier races of these systems.
+    """The strata of the topics, each in its random order, and sentences on earlier races of these systems.
 
     Topics that were added since a race by the same rules are a stratum. Races are known by a file in the store, which
     this race joins.
@@ -184,7 +184,7 @@ def _earlier_races(
 
 
 def _strata(before: Sequence[Sequence[str]], order: Sequence[str]) -> list[list[str]]:
-    """The strata of an earlier race and the topics added since, each in the order of all."""
+    """The strata of an earlier race and the topics added since, each in the common order."""
     place = {qid: number for number, qid in enumerate(order)}
     there = {qid for stratum in before for qid in stratum}
     added = [qid for qid in order if qid not in there]

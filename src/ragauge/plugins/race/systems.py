@@ -35,18 +35,18 @@ RIGHT, IR_SCORE = "right", "ir_score"
 
 @dataclass(frozen=True)
 class _These(Sample):
-    """Certain topics in place of a draw."""
+    """Given topics in place of a draw."""
 
     qids: frozenset[str] = frozenset()
 
     def chosen(self, qids: pd.Series, unjudged: Collection[str]) -> pd.DataFrame:
-        """The topics as if they had been drawn: [qid, stratum, judged]."""
+        """The topics in the form of a draw: [qid, stratum, judged]."""
         return pd.DataFrame({"qid": qids, "stratum": 0, "judged": qids.isin(self.qids)})
 
 
 @dataclass
 class System:
-    """A job of the sweep as its race sees it: its stages, where it will write, and its values until now."""
+    """A sweep job in a race: its stages, its output folder, and its values so far."""
 
     name: str
     folder: Path
@@ -74,7 +74,7 @@ class System:
 
     @property
     def order(self) -> list[str]:
-        """The qids that a sample of answers draws from, in the random order in which it does."""
+        """The qids that a sample of answers draws from, in their random order."""
         qids = self.pipeline.frame("topics")["qid"]
         rest = qids[~qids.isin(list(self.pipeline.unjudged))]
         kept = pd.Index(rest if len(rest) else qids).sort_values()
@@ -82,7 +82,7 @@ class System:
 
 
 def _values(pipeline: Pipeline, measure: str) -> pd.Series:
-    """A measure of the answers by qid; answers and judges them."""
+    """A measure of the answers by qid; answers and judges the topics."""
     if measure == RIGHT:
         verdicts = pipeline.all_verdicts
         return verdicts["label"].eq(5).groupby(verdicts["qid"]).mean()
@@ -92,7 +92,7 @@ def _values(pipeline: Pipeline, measure: str) -> pd.Series:
 
 
 def make_systems(loader: ConfigLoader, sweep: DictConfig, jobs: Sequence[Sequence[str]], measure: str) -> list[System]:
-    """The jobs of a sweep, composed and checked; ConfigError where they cannot race by the measure."""
+    """The jobs of a sweep, composed and checked; ConfigError if they cannot race by the measure."""
     names = system_names([list(job) for job in jobs])
     budgets = [next((o for o in job if o.startswith("n_tokens=")), "") for job in jobs]
     if len(set(names)) < len(names):
@@ -116,7 +116,7 @@ def make_systems(loader: ConfigLoader, sweep: DictConfig, jobs: Sequence[Sequenc
 
 
 def _composed(loader: ConfigLoader, sweep: DictConfig, job: Sequence[str], number: int) -> tuple[DictConfig, JobFolder]:
-    """The config of a job as Hydra's launchers compose it, and where it will write."""
+    """A job's config as composed by Hydra's launchers, and its output folder."""
     from hydra.core.hydra_config import HydraConfig
     from omegaconf import OmegaConf, open_dict
 
@@ -140,7 +140,7 @@ def _composed(loader: ConfigLoader, sweep: DictConfig, job: Sequence[str], numbe
 
 
 def _refuse(cfg: DictConfig, name: str) -> None:
-    """ConfigError for a setting that chooses topics besides the race, or a dataset that answers none."""
+    """ConfigError for another setting that chooses topics, or a dataset that answers none."""
     samples: Mapping[str, Any] = {f"{part}.sample": cfg[part].get("sample") for part in ("llm", "judge")}
     for key, n in samples.items():
         if n is not None:

@@ -1,4 +1,4 @@
-"""The connection of this process to a Ray cluster, or to a Ray that is started on this machine alone."""
+"""Connects this process to a Ray cluster, or to a Ray started on this machine alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STARTS = 3  # Ray gives itself thirty seconds to start, which a busy machine ex
 
 
 def connect(address: str | None, num_cpus: int | None, object_store_bytes: int) -> bool:
-    """Connects this process once; returns whether it was not connected yet.
+    """Connects this process once; returns whether it was unconnected before.
 
     One that is, such as a job that Ray itself runs, stays where it is. address None starts Ray on this
     machine, on 127.0.0.1; it ends with this process. EngineError in one line where Ray cannot be started or
@@ -61,7 +61,7 @@ def connect(address: str | None, num_cpus: int | None, object_store_bytes: int) 
 
 
 def nodes() -> list[dict[str, Any]]:
-    """The nodes that live, those that lend no core left out where others do."""
+    """The live nodes, without those that lend no core if others do."""
     import ray
 
     living = [node for node in ray.nodes() if node["Alive"]]
@@ -69,7 +69,7 @@ def nodes() -> list[dict[str, Any]]:
 
 
 def room(cpus: float, gpus: float) -> int:
-    """How many workers fit the nodes that live, at least one."""
+    """How many workers fit the live nodes, at least one."""
 
     def fit(node: dict[str, Any]) -> int:
         has = node["Resources"]

@@ -1,4 +1,4 @@
-"""Workers as actors of Ray: blocks in, results out in order, whichever actor or node is lost meanwhile.
+"""Workers as Ray actors: blocks in, results out in order, even if actors or nodes are lost.
 
 Ray restarts none of them: what a lost one had at hand is done again by another, and a new one takes its place
 where there is room. Blocks and results travel as bytes, so that no result is a view of Ray's shared memory.
@@ -28,7 +28,7 @@ _LOOK = 10.0  # seconds between two looks at how long a worker has been waited f
 
 @dataclass(frozen=True)
 class Limits:
-    """Cores and GPUs of a worker, how often a block is done again, seconds to wait for a first worker."""
+    """Cores and GPUs of a worker, retries of a block, seconds to wait for a first worker."""
 
     cpus: float
     gpus: float
@@ -37,7 +37,7 @@ class Limits:
 
 
 class _Actor:
-    """One worker: it unpickles its work at the first block, so that an error of that is one of the block."""
+    """One worker, which unpickles its work at the first block, so that an unpickling error counts as the block's."""
 
     def __init__(self, pickled: bytes) -> None:
         self._pickled = pickled
@@ -47,7 +47,7 @@ class _Actor:
         return True
 
     def do(self, block: bytes) -> bytes:
-        """The pickled result, and what was logged as a warning meanwhile."""
+        """The pickled result, and the warnings logged meanwhile."""
         if self._work is None:
             try:
                 self._work = pickle.loads(self._pickled)
@@ -66,7 +66,7 @@ class _Actor:
 
 
 class _Heard(logging.Handler):
-    """Keeps warnings, which would not be seen where a worker writes them."""
+    """Collects warnings, which would be lost in a worker's output."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -84,7 +84,7 @@ class _Task:
 
 
 class Pool:
-    """Workers of one kind, started as they are needed; one that is lost is replaced."""
+    """Workers of one kind, started on demand; replaces a lost one."""
 
     def __init__(self, work: Work, limits: Limits) -> None:
         self.work = work
@@ -179,7 +179,7 @@ class Pool:
         self._starting[actor.ready.remote()] = actor, True
 
     def _started(self, ref: Any) -> bool:
-        """Makes a worker that answered an idle one; whether it was new and has died."""
+        """Makes a worker that answered idle; returns whether it was new and has died."""
         actor, new = self._starting.pop(ref)
         if isinstance(_received(ref, plain=True), _Lost):
             _end(actor)
@@ -188,7 +188,7 @@ class Pool:
         return False
 
     def _look_after(self) -> None:
-        """Has idle workers answer before they get a block: they may have died with their node."""
+        """Pings idle workers before they get a block: they may have died with their node."""
         self._starting |= {actor.ready.remote(): (actor, False) for actor in self._idle}
         self._idle = []
 
@@ -204,7 +204,7 @@ class Pool:
 
 
 class Crew:
-    """A worker for each of several works, spread over the nodes; see `Engine.hold`."""
+    """One worker per work, spread over the nodes; see `Engine.hold`."""
 
     def __init__(self, works: Sequence[Work], limits: Limits) -> None:
         self._pickled = [_pickled(work) for work in works]
@@ -212,7 +212,7 @@ class Crew:
         self._actors: list[Any] = []
 
     def ask(self, block: Any) -> list[Any]:
-        """The results of the workers for the block; a lost worker is replaced, and asked again."""
+        """The workers' results for the block; replaces a lost worker and asks again."""
         import ray
 
         self._actors = self._actors or [self._started(number, 0) for number in range(len(self._pickled))]
@@ -250,13 +250,13 @@ class Crew:
 
 @dataclass(frozen=True)
 class _Lost:
-    """No result came; holds Ray's message."""
+    """No result arrived; holds Ray's message."""
 
     reason: str
 
 
 def _received(ref: Any, plain: bool = False) -> Any:
-    """A result, or _Lost where its worker or node is; an error of the work is raised as it is."""
+    """A result, or _Lost if its worker or node is; raises an error of the work unchanged."""
     import ray
     from ray.exceptions import RayError, RayTaskError
 
@@ -306,7 +306,7 @@ _pools: list[Pool] = []
 
 
 def pool_for(work: Work, limits: Limits) -> Pool:
-    """The workers for this work; those for other work end, unless a caller waits for them."""
+    """The workers for this work; ends those for other work, unless a caller waits for them."""
     for pool in _pools:
         if pool.limits == limits and _equal(pool.work, work):
             return pool
@@ -319,7 +319,7 @@ def pool_for(work: Work, limits: Limits) -> Pool:
 
 
 def forget() -> None:
-    """Forgets workers that ended with a connection to Ray that is no more."""
+    """Forgets workers of an ended connection to Ray."""
     _pools.clear()
 
 

@@ -1,4 +1,4 @@
-"""`engine=ray`: actors of Ray, each with a model, work on blocks of rows."""
+"""`engine=ray`: Ray actors, each with a model, process blocks of rows."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class RayEngine:
 
     @property
     def rows_at_once(self) -> int | None:
-        """Rows that keep all workers busy, so that few of them wait when results are written down."""
+        """The number of rows that keep all workers busy, with little waiting while results are written."""
         self._connect()
         return self._most * _BLOCKS_AT_ONCE * self.block_rows
 
     def map(self, work: Work, blocks: Iterable[Any]) -> Iterator[Any]:
-        """The results of the blocks in their order, each once; ConfigError where no worker can be had.
+        """The results of the blocks in order, each once; ConfigError if no worker is available.
 
         Workers are kept for more blocks of equal work, and end when other work comes.
         """
@@ -67,7 +67,7 @@ class RayEngine:
         return pool_for(work, self._limits).map(blocks, self._most)
 
     def hold(self, works: Sequence[Work]) -> Held:
-        """An actor for each of the works, spread over the nodes; they end with what is returned."""
+        """One actor per work, spread over the nodes; they end with the returned object."""
         self._connect()
         return Crew(works, self._limits)
 

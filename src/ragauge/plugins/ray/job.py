@@ -1,4 +1,4 @@
-"""One job of a sweep as a task of Ray: what is sent to another machine, and what comes back from it."""
+"""One job of a sweep as a Ray task: the data sent to another machine, and the data returned."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST = 50_000  # characters of a job's output that are sent back; all of it 
 
 @dataclass(frozen=True)
 class Sent:
-    """A job as it is sent.
+    """A job in the form sent to a machine.
 
     pickled: Hydra's context, the task, the job's composed config and the state of Hydra's singletons, which
     are read once the process is where the job is to run. marks: a folder in which a job that begins leaves
@@ -45,7 +45,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a job's task ended: what it printed, and the error that kept it from beginning."""
+    """How a job's task ended: its output, and any error that kept it from starting."""
 
     out: str = ""
     err: str = ""
@@ -53,7 +53,7 @@ class Ended:
 
 
 def run_sent(job: Sent) -> Ended:
-    """Runs the job in this process; its record and its MLflow run say how it went."""
+    """Runs the job in this process; its record and its MLflow run hold the outcome."""
     host = socket.gethostname()
     if job.version != __version__:
         return Ended(refused=f"machine {host} has ragauge {__version__}, this one {job.version}")
@@ -73,7 +73,7 @@ def run_sent(job: Sent) -> Ended:
 
 
 def _run(pickled: bytes) -> str | None:
-    """Runs a pickled job; what it raised, in a line, or None."""
+    """Runs a pickled job; returns its error in a line, or None."""
     from hydra.core.hydra_config import HydraConfig
     from hydra.core.singleton import Singleton
     from hydra.core.utils import setup_globals
@@ -87,7 +87,7 @@ def _run(pickled: bytes) -> str | None:
 
 
 def run_here(context: HydraContext, task: TaskFunction, config: DictConfig) -> JobReturn:
-    """Runs a job whose config is composed, in this process."""
+    """Runs a job with a composed config in this process."""
     from hydra.core.utils import run_job
 
     return run_job(
@@ -101,7 +101,7 @@ def run_here(context: HydraContext, task: TaskFunction, config: DictConfig) -> J
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """While the block lasts, Ray's cancelling wakes the main thread, and SIGTERM is for the job to handle.
+    """Within the block, Ray's cancelling wakes the main thread, and the job handles SIGTERM.
 
     Ray only marks an interrupt as pending. A thread that waits for a lock, as one does that waits for replies
     of a chat server, is not woken by that, but by a signal. Ray's own handler of SIGTERM would end the

@@ -1,4 +1,4 @@
-"""The jobs of a sweep as tasks of Ray: sent, followed, run again where their machine died, and cancelled.
+"""Runs the jobs of a sweep as Ray tasks: sends, follows, cancels, and reruns them if their machine dies.
 
 Ray does not repeat a task by itself here: so it is known, and logged, which job runs for which time and why.
 """
@@ -40,7 +40,7 @@ _PATIENCE = 30.0  # seconds after which it is said that no job has begun
 
 @dataclass
 class _Job:
-    """One job of the sweep: its task, and how far it has come."""
+    """One job of the sweep: its task, and its progress."""
 
     number: int
     overrides: Sequence[str]
@@ -57,7 +57,7 @@ class _Job:
         self.record = self._text()
 
     def written(self) -> dict[str, Any]:
-        """The record that the job wrote at its end; {} as long as it has not, or was interrupted."""
+        """The record that the job wrote at its end; {} while unwritten or if interrupted."""
         text = self._text()
         if text is None or text == self.record:
             return {}
@@ -76,7 +76,7 @@ def launch(
     overrides: Sequence[Sequence[str]],
     first: int,
 ) -> list[JobReturn]:
-    """Runs a job for each list of overrides on Ray; how each ended, in their order.
+    """Runs a job on Ray for each list of overrides; returns how each ended, in order.
 
     settings: the fields of the launcher's config. ConfigError for one that cannot be used, where Ray is not
     installed or does not answer, and where a machine cannot run the jobs.
@@ -137,7 +137,7 @@ def _composed(
 
 
 class _Sweep:
-    """A sweep under way: its running tasks, and its log lines."""
+    """A running sweep: its tasks, and its log lines."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class _Sweep:
         self._done = self._failed = self._of = 0
 
     def run(self, jobs: Sequence[_Job]) -> None:
-        """Runs the jobs to their ends; where that is interrupted, or a job refused, all others are ended."""
+        """Runs the jobs to their ends; if interrupted, or a job is refused, ends all others."""
         self._of = len(jobs)
         began, told = time.monotonic(), False
         try:
@@ -200,7 +200,7 @@ class _Sweep:
         self._out[self._begin.remote(sent)] = job
 
     def _end(self, task: Any, job: _Job) -> None:
-        """Logs how a task ended; sends its job again where it was lost."""
+        """Logs how a task ended; resends its job if lost."""
         from ray.exceptions import RayError, RayTaskError, RuntimeEnvSetupError
 
         try:
@@ -251,7 +251,7 @@ class _Sweep:
         self._tell(f"{job.title}: {'failed' if failed else 'done'}{took} ({counts})")
 
     def _tell_begun(self) -> None:
-        """Tells which jobs have begun since the last look."""
+        """Logs which jobs have started since the last look."""
         for job in self._out.values():
             mark = self._marks / f"{job.number}.{job.attempt}"
             if job.where is None and mark.is_file() and (where := mark.read_text(encoding="utf-8")):
@@ -261,7 +261,7 @@ class _Sweep:
         self._bar.set_postfix_str(f"running {' '.join(running)}" if running else "", refresh=False)
 
     def _tell_waiting(self, jobs: Sequence[_Job]) -> None:
-        """Warns where no machine has what a job reserves: Ray waits for one without a word."""
+        """Warns if no machine has the resources that a job reserves: Ray waits silently."""
         if any(job.where or job.ended for job in jobs):
             return
         asked = {"CPU": self._settings["num_cpus"], "GPU": self._settings["num_gpus"]}
@@ -273,7 +273,7 @@ class _Sweep:
             )
 
     def _cancel(self) -> None:
-        """Ends what was sent: waiting jobs do not begin, running ones close their MLflow runs."""
+        """Cancels all sent jobs: waiting ones do not start, running ones close their MLflow runs."""
         out = list(self._out)
         if not out:
             return

@@ -1,4 +1,4 @@
-"""Ray for a sweep: imported, connected to, and quiet; and the settings of its launcher."""
+"""Ray for a sweep: imports, connects and silences it; checks the settings of its launcher."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
 def check(settings: Mapping[str, Any]) -> None:
-    """ConfigError for a setting of the launcher that cannot be used."""
+    """ConfigError for an unusable launcher setting."""
 
     def refuse(key: str, allowed: str) -> None:
         raise ConfigError(f"hydra.launcher.{key}={settings[key]!r}: give {allowed}")
@@ -42,7 +42,7 @@ def check(settings: Mapping[str, Any]) -> None:
 
 @contextmanager
 def connected(settings: Mapping[str, Any]) -> Iterator[Any]:
-    """Ray, connected to the cluster of `address`, or started here for as long as the block lasts.
+    """Ray, connected to the cluster of `address`, or started here for the duration of the block.
 
     Raises ConfigError where Ray is not installed, and where the address does not answer.
     """
@@ -99,7 +99,7 @@ def _ray(address: str | None) -> Any:
 
 @contextmanager
 def _own_sigterm() -> Iterator[None]:
-    """Keeps the handler of SIGTERM, which Ray replaces by one that leaves at once."""
+    """Keeps the handler of SIGTERM, which Ray replaces by one that exits at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

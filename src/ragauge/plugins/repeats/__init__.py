@@ -1,1 +1,1 @@
-"""`llm.repeat`, `judge.per_answer`: the variance between topics, answers and verdicts, and the stability of answers."""
+"""`llm.repeat`, `judge.per_answer`: the variance between topics, answers and verdicts, and answer stability."""

@@ -22,7 +22,7 @@ PARTS = ("topic", "answer", "judge")
 
 @dataclass(frozen=True)
 class Moments:
-    """Terms of each topic in the components, float64 [topics] each; NaN where they cannot be estimated.
+    """Each topic's terms in the components, float64 [topics] each; NaN if not estimable.
 
     mean: over its answers and verdicts. answer, judge: unbiased for the variance between its answers, and between
     verdicts on one of them. within: unbiased for the variance that the topic's mean has by both.
@@ -36,7 +36,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Components:
-    """The components of the variance of a single verdict on a single answer to a random topic, with intervals.
+    """The variance components of a single verdict on a single answer to a random topic, with intervals.
 
     topic, answer, judge: they add up to that variance; one below 0 says that none of its kind is seen. NaN: unknown.
     With one verdict an answer, the judge's error is a part of `answer`. error: the squared standard error of the mean.
@@ -144,7 +144,7 @@ def drawn_counts(n_units: int, n_boot: int, rng: np.random.Generator) -> Iterato
 def rank_correlation(
     x: np.ndarray, y: np.ndarray, n_boot: int = 1000, seed: int = 0, clusters: np.ndarray | None = None
 ) -> Estimate:
-    """Spearman's correlation of two values a topic, with a percentile interval over resampled topics, or clusters.
+    """Spearman's correlation of two values per topic, with a percentile interval over resampled topics, or clusters.
 
     NaN where either is the same for all topics; replicates in which it is are left out of the interval.
     """

@@ -1,4 +1,4 @@
-"""`answers=[semantic_entropy]`: how much the answers to a topic differ in what they say."""
+"""`answers=[semantic_entropy]`: how much the answers to a topic differ in meaning."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SemanticEntropy:
 
     @property
     def uses(self) -> frozenset[str]:
-        """The embedder for cosines."""
+        """The embedder, for cosines."""
         return frozenset({"embedder"} if self.by == "cosine" else ())
 
     def measure(
@@ -55,11 +55,11 @@ class SemanticEntropy:
         answers: pd.DataFrame,
         tools: Tools,
     ) -> pd.DataFrame:
-        """Frame `answer_values` of the first answers, which say nothing alone: 0, until the others are there."""
+        """Frame `answer_values` of the first answers: 0 until the repeats are there."""
         return measured(answers, self.info.name, lambda qid, answer: 0.0)
 
     def measure_repeats(self, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """[qid x semantic_entropy] of [qid, sample, answer]; missing answers are left out."""
+        """[qid x semantic_entropy] of [qid, sample, answer]; ignores missing answers."""
         known = answers[answers["answer"].notna()]
         texts = list(dict.fromkeys(known["answer"]))
         if self.by == "cosine":
@@ -81,7 +81,7 @@ def _form(text: str) -> str:
 
 
 def _entropy(vectors: np.ndarray, threshold: float | None) -> float:
-    """The entropy of the clusters of rows: rows of equal numbers, or with a threshold of cosines."""
+    """The entropy of the clusters of rows: rows with equal numbers, or by a cosine threshold."""
     firsts: list[np.ndarray] = []
     counts: list[int] = []
     for one in vectors:

@@ -70,7 +70,7 @@ class RepeatsFound(JobFinding):
         )
 
     def show(self, job: Job, value: Stability | None, found: Founds) -> Shown:
-        """Right once and always, the parts of the variance, and a line if all answers are equal."""
+        """Right once and always, the variance components, and a line if all answers are equal."""
         if value is None:
             return Shown()
         lines = []
@@ -89,7 +89,7 @@ class RepeatsFound(JobFinding):
 
 
 def _prices(pipeline: Any) -> dict[str, float]:
-    """US dollars of an answer and of a verdict, by the tokens of the job's own and the models' prices."""
+    """US dollars of an answer and of a verdict, by the job's own tokens and the models' prices."""
     found = {}
     of = pipeline.components
     replies = {"answer": (pipeline.all_answers, of.llm), "verdict": (pipeline.all_verdicts, of.judge)}
@@ -102,13 +102,13 @@ def _prices(pipeline: Any) -> dict[str, float]:
 
 
 class RepeatsOfSystems(Finding):
-    """How stable the answers of each system are."""
+    """The stability of each system's answers."""
 
     name = "repeats_of_systems"
     after = "classes"
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """The jobs' metrics, a row per system at the sweep's budget; None where none has repeats."""
+        """The jobs' metrics, a row per system at the sweep's budget; None if none has repeats."""
         rows = [
             {"system": system, **{name: value for name, value in record["metrics"].items() if _is_own(name)}}
             for system, record in zip(jobs.systems, jobs.records, strict=True)
@@ -120,7 +120,7 @@ class RepeatsOfSystems(Finding):
         return Found(table, tables={"repeats": table})
 
     def show(self, jobs: Jobs, value: pd.DataFrame, found: Founds) -> Shown:
-        """Stability of the answers, and the parts of the variance behind a click."""
+        """Stability of the answers, and collapsed variance components."""
         rows = value.to_dict("records")
         about = Text(
             "Every topic was answered, or every answer judged, several times; shares are means over these, and the "

@@ -1,4 +1,4 @@
-"""How stable the answers of a job are: components of variance, agreement, right at least once and always."""
+"""Stability of a job's answers: variance components, agreement, right at least once and always."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Stability:
     foresight: Estimate | None = None
 
     def metrics(self) -> dict[str, float]:
-        """The metrics of a job; those that are not known are left out."""
+        """The metrics of a job; omits unknown ones."""
         found: dict[str, float] = {"repeat_topics": self.n, "repeat_answers": self.r, "repeat_verdicts": self.k}
         right = self.of["correct_share"]
         named: dict[str, Estimate | None] = {f"repeat_variance_{part}": getattr(right, part) for part in PARTS}
@@ -115,7 +115,7 @@ def stability(
 
 
 def _agreeing(labels: np.ndarray) -> np.ndarray:
-    """float64 [topics]: the share of the pairs of columns of [topics, m] that are the same class."""
+    """float64 [topics]: the share of column pairs of [topics, m] with the same class."""
     m = labels.shape[1]
     equal = (labels[:, :, None] == labels[:, None, :]).sum(axis=(1, 2)) - m
     agreeing: np.ndarray = equal / (m * (m - 1))

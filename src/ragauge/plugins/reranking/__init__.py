@@ -1,1 +1,1 @@
-"""`reranker=cross_encoder` and `reranker=llm`: a network scores each hit, or a chat model puts the hits in order."""
+"""`reranker=cross_encoder` and `reranker=llm`: a network scores each hit, or a chat model orders the hits."""

@@ -1,4 +1,4 @@
-"""`reranker=cross_encoder`: question and chunk are read together by a network that gives one score."""
+"""`reranker=cross_encoder`: a network reads question and chunk together and gives one score."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class CrossEncoderReranker:
         object.__setattr__(self, "backend", settle_backend(self.backend, self.device, "reranker"))
 
     def identity(self) -> dict[str, Any]:
-        """Name of the model, what its scores depend on (`scorer`), and how many go in and come out."""
+        """The model's name, its scorer, and the numbers of hits in and out."""
         return {
             **named(self),
             "model": self.model if ":/" in self.model else Path(self.model).name,
@@ -83,7 +83,7 @@ class CrossEncoderReranker:
         }
 
     def _scorer(self) -> Mapping[str, Any]:
-        """Everything that a pair's score depends on, the same wherever the model's folder lies."""
+        """Everything that affects a pair's score, wherever the model's folder lies."""
         return {
             "digest": model_digest(self._folder),
             "backend": self.backend,
@@ -101,7 +101,7 @@ class CrossEncoderReranker:
         return pair_model_folder(self.model, self.folder)
 
     def rerank(self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """The best `depth` hits by falling score, ties by docno; ConfigError for a model of several."""
+        """The best `depth` hits by falling score, ties by docno; ConfigError for a model with several scores."""
         found = candidates(run, topics, chunks, self.depth)
         pairs = list(zip(found["query"], found["text"], strict=True))
         distinct = list(dict.fromkeys(pairs))
@@ -114,7 +114,7 @@ class CrossEncoderReranker:
         return ranked(scored, self.top_k or self.depth)
 
     def _scores(self, pairs: list[tuple[str, str]], tools: Tools) -> np.ndarray:
-        """float32 [len(pairs)] of distinct pairs; the model is loaded only where one is not known yet."""
+        """float32 [len(pairs)] of distinct pairs; loads the model only for an unknown score."""
         root, engine = tools.store.root, tools.engine
         work = _PairScores(self, root.absolute())
         new = 0
@@ -135,7 +135,7 @@ class CrossEncoderReranker:
 
 @dataclass(frozen=True)
 class _PairScores:
-    """Pairs of texts to float32 [pairs], by a model that each process loads once."""
+    """Maps pairs of texts to float32 [pairs], by a model loaded once per process."""
 
     reranker: CrossEncoderReranker
     root: Path

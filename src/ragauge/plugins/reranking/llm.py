@@ -1,4 +1,4 @@
-"""`reranker=llm`: a chat model puts the hits of a topic in order, window by window."""
+"""`reranker=llm`: a chat model orders the hits of a topic, window by window."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ListwiseReranker:
         object.__setattr__(self, "prompt", prompt)  # the text is part of the identity
 
     def rerank(self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """The best `depth` hits in the order that the chat model gave them.
+        """The best `depth` hits in the chat model's order.
 
         One request for every window position of all topics at once. MissingError where all requests of a
         position failed.
@@ -145,7 +145,7 @@ class ListwiseReranker:
         return reranked[rank < (self.top_k or self.depth)].reset_index(drop=True)
 
     def _shown(self, found: pd.DataFrame, tools: Tools) -> list[str]:
-        """The text of every hit as a request has it: one line, of at most passage_tokens tokens."""
+        """The text of every hit in a request: one line of at most passage_tokens tokens."""
         lines: Mapping[str, str] = {text: " ".join(text.split()) for text in found["text"].unique()}
         offsets = tools.tokenizer.offsets(list(lines.values()))
         cut = {
@@ -156,7 +156,7 @@ class ListwiseReranker:
 
 
 def _read(reply: Reply, n: int) -> tuple[list[int], bool] | None:
-    """The result of `permutation`; None where there is no reply, or one that names none of the passages."""
+    """The result of `permutation`; None without a reply, or for one that names no passage."""
     said = _said(reply.text or "")
     return permutation(reply.text or "", n) if any(1 <= number <= n for number in said) else None
 
@@ -166,7 +166,7 @@ def _said(reply: str) -> list[int]:
 
 
 def permutation(reply: str, n: int) -> tuple[list[int], bool]:
-    """The order of n passages that a reply such as `[2] > [1]` says, from 0, and whether it was whole.
+    """The order of n passages in a reply such as `[2] > [1]`, from 0, and whether it was complete.
 
     Numbers in brackets count; where there are none, all whole numbers do. The first mention of a number counts, a
     number that is not among 1 to n is dropped, and passages that are not named follow in their order.
@@ -178,7 +178,7 @@ def permutation(reply: str, n: int) -> tuple[list[int], bool]:
 
 
 def _windows(n: int, window: int, step: int) -> list[tuple[int, int]]:
-    """First and past-the-last place of every window, from the back; the last of them begins at 0."""
+    """First and past-the-end place of every window, from the back; the last one begins at 0."""
     found = []
     end = n
     while n > 1:

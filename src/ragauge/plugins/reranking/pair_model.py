@@ -1,4 +1,4 @@
-"""A cross-encoder of sentence-transformers, its pairs batched by length, run by torch or ONNX Runtime."""
+"""A cross-encoder of sentence-transformers, with pairs batched by length, run by torch or ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HEADS = ("ForSequenceClassification", "ForCausalLM")  # architectures that scor
 
 
 def pair_model_folder(model: str, folder: str | None = None) -> Path:
-    """The folder that holds the model's files; a hub model is downloaded if it is not at hand.
+    """The folder of the model's files; downloads a hub model if missing.
 
     ConfigError where there is none, where it is no cross-encoder or one of several scores, and where loading
     it might execute something: weights other than safetensors, and what `safe_parts` refuses.
@@ -84,7 +84,7 @@ def checked_config(key: str, model: str, path: Path, remedy: str) -> tuple[dict[
 
 
 def is_pair_model(path: Path, config: dict[str, Any], own: dict[str, Any]) -> bool:
-    """Whether the folder, whose files `checked_config` read, holds a network that scores pairs."""
+    """Whether the folder, read by `checked_config`, holds a network that scores pairs."""
     alone = not (path / "modules.json").is_file() and any(name.endswith(_HEADS) for name in _architectures(config))
     return own.get("model_type") == "CrossEncoder" or alone
 
@@ -94,7 +94,7 @@ def _architectures(config: dict[str, Any]) -> list[str]:
 
 
 def require_one_score(model: object, n: int, key: str = "reranker.model") -> None:
-    """ConfigError for a model that gives a pair several scores."""
+    """ConfigError for a model with several scores per pair."""
     if n != 1:
         raise ConfigError(
             f"{key}={model}: gives a pair {n} scores; allowed are models with a single one (num_labels=1)"
@@ -102,7 +102,7 @@ def require_one_score(model: object, n: int, key: str = "reranker.model") -> Non
 
 
 def _json(file: Path, key: str, model: str) -> dict[str, Any]:
-    """A configuration file; {} where there is none."""
+    """A configuration file; {} if missing."""
     if not file.is_file():
         return {}
     found = read_json(key, model, file)
@@ -127,7 +127,7 @@ _PROBES = (
 
 @dataclass(frozen=True)
 class PairModel:
-    """A loaded cross-encoder of sentence-transformers; `backend` says what its network is run by."""
+    """A loaded cross-encoder of sentence-transformers; `backend` runs its network."""
 
     model: Any
     backend: str
@@ -160,7 +160,7 @@ class PairModel:
         return scores
 
     def _features(self, pairs: Sequence[Pair]) -> tuple[dict[str, Any], np.ndarray, bool]:
-        """The network's inputs, padded to the longest pair; tokens of each; whether padding stands left."""
+        """The network's inputs, padded to the longest pair; the tokens of each; whether padding is on the left."""
         # A lone surrogate has no UTF-8, which the model's tokenizer needs.
         readable = [[text.encode("utf-8", "replace").decode() for text in pair] for pair in pairs]
         features = self.model.preprocess(readable, prompt=self.model.prompts.get(self.model.default_prompt_name))
@@ -170,7 +170,7 @@ class PairModel:
         return features, width - np.argmax(attended if left else attended[:, ::-1], axis=1), left
 
     def _batches(self, lengths: np.ndarray, batch_size: int | None) -> Iterator[np.ndarray]:
-        """Rows by falling length, in groups."""
+        """Groups of rows by falling length."""
         on_gpu = self.backend == "torch" and self.model.device.type != "cpu"
         budget = _GPU_BATCH_TOKENS if on_gpu else BATCH_TOKENS[self.backend]
         order = np.argsort(-lengths, kind="stable")
@@ -192,7 +192,7 @@ class PairModel:
 
 
 def _sliced(features: dict[str, Any], rows: np.ndarray, width: int, left: bool) -> dict[str, Any]:
-    """The features of some rows, without the columns that are padding in all of them."""
+    """The features of some rows, without columns of padding only."""
     shape = features["attention_mask"].shape
     columns = slice(shape[1] - width, None) if left else slice(width)
 
@@ -209,7 +209,7 @@ def _sliced(features: dict[str, Any], rows: np.ndarray, width: int, left: bool) 
 
 @lru_cache(maxsize=2)
 def load_pair_model(folder: Path, backend: str, device: str, max_length: int | None, root: Path | None) -> PairModel:
-    """The model in a checked folder, kept for the process; the store at `root` keeps its exported network.
+    """The model in a checked folder, cached for the process; the store at `root` keeps its exported network.
 
     ConfigError where it cannot be loaded, or does not give a single score for a pair.
     """
@@ -266,7 +266,7 @@ def _check_length(model: Any, folder: Path, max_length: int | None) -> None:
 
 
 def _leave_out_unread_tokens(model: Any) -> None:
-    """Has the last layer compute the first token alone, behind its attention, where the head reads no other.
+    """Makes the last layer compute only the first token, after its attention, if the head reads no other.
 
     So it is in BERT, RoBERTa and their kin: about an eighth of the work of six layers, and the same scores.
     Where they are not the same, or the network is built otherwise, it stays as it is.
@@ -289,7 +289,7 @@ def _leave_out_unread_tokens(model: Any) -> None:
 
 @dataclass
 class OnnxClassifier:
-    """Stands where a cross-encoder's network is: one batch by one thread, several batches side by side."""
+    """Replaces a cross-encoder's network: one thread per batch, several batches in parallel."""
 
     config: Any
     session: Any

@@ -1,1 +1,1 @@
-"""`rerun=<run id>`: a logged run again; what is different here, and its metrics against the new ones."""
+"""`rerun=<run id>`: repeats a logged run, and reports differences here and in its metrics."""

@@ -1,4 +1,4 @@
-"""The command line that runs a logged run again: `rerun=<run id>` checked, reported and turned into arguments.
+"""The command line that repeats a logged run: checks and reports `rerun=<run id>`, and turns it into arguments.
 
 `prepared` turns `rerun=<run id>` into its own configuration: a copy of conf/ in which every config group has one more
 option, the run's own part, named `run_<id>`. Its root holds the run's values. So what was logged is what runs, whatever
@@ -28,7 +28,7 @@ __all__ = ["of_sweep", "origin", "prepared"]  # as of `ragauge.experiment.argume
 
 @contextmanager
 def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
-    """The arguments that make Hydra run `rerun=<run id>` of these again, good while the block lasts.
+    """Arguments that make Hydra repeat the run of `rerun=<run id>`, valid within the block.
 
     Tells on stderr what differs from today. ConfigError where the run is unknown, was not made by ragauge, or
     cannot be run as it was.
@@ -73,7 +73,7 @@ def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
 
 
 def _asked(arguments: Sequence[str]) -> tuple[str, list[str]]:
-    """The run id of `rerun=`, and the other arguments; ConfigError for arguments that cannot go with it."""
+    """The run id of `rerun=`, and the other arguments; ConfigError for incompatible ones."""
     ids = [a.removeprefix("rerun=") for a in arguments if a.startswith("rerun=")]
     rest = [a for a in arguments if not a.startswith("rerun=")]
     if len(ids) != 1 or not re.fullmatch(r"[\w-]+", ids[0]):
@@ -101,7 +101,7 @@ def _config_dir(arguments: Sequence[str]) -> Path | None:
 
 
 def _refuse_equal_jobs(jobs: Sequence[LoggedJob], given: Sequence[str]) -> None:
-    """ConfigError where an override sets what tells a sweep's jobs apart: some would be measured twice."""
+    """ConfigError if an override sets a key that distinguishes a sweep's jobs, so that some would be repeated."""
 
     def distinct(keys: Sequence[str]) -> int:
         flats = [track.flatten(job.config) for job in jobs]

@@ -1,4 +1,4 @@
-"""The metrics of a run against those of the run that repeats it: logged as its table, with a summary in words."""
+"""Compares the metrics of a run with its repetition's: logged as the latter's table, with a summary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _EFFORT_TOLD = ("seconds_total", "seconds_jobs", "llm_calls", "judge_llm_calls",
 
 @dataclass(frozen=True)
 class SweepOrigin:
-    """The logged jobs that jobs of a sweep repeat; `run_id` is the sweep's run, where that was asked for.
+    """The logged jobs that a sweep's jobs repeat; `run_id` is the sweep's run, if that was asked for.
 
     records: those of the new jobs. group: the name of their group; "" where the sweep has no other.
     """
@@ -43,7 +43,7 @@ class SweepOrigin:
         return {"rerun_of": self.run_id} if self.run_id else {}
 
     def compared(self, tracker: track.Tracker, run: track.Run) -> list[str]:
-        """Logs how the metrics of every job and of the sweep's `run` compare with the old ones; the lines to print."""
+        """Logs every job's and the sweep's `run` metrics against the old ones; returns the lines to print."""
         lines = ["\nagainst the runs that were repeated:", log_job_comparisons(tracker, self.records)]
         if self.run_id and self.group:
             return [*lines, "pooled: not compared, since one group of the repeated run has become several"]
@@ -53,13 +53,13 @@ class SweepOrigin:
 
 
 def of_sweep(jobs: Jobs) -> SweepOrigin:
-    """The jobs that the jobs of a sweep repeat; some at least are reruns."""
+    """The jobs that a sweep's jobs repeat; at least some are reruns."""
     again = [record for record in jobs.records if "rerun" in record]
     return SweepOrigin(again, again[0]["rerun"]["sweep"], jobs.group)
 
 
 def log_comparison(reader: track.Reader, old: str, run: track.Run) -> pd.DataFrame:
-    """The metrics of an old run against those of the run that repeats it, logged as the latter's table."""
+    """The metrics of an old run against those of its repetition, logged as the latter's table."""
     run.flush()
     comparison = compare(reader.metrics(old), reader.metrics(run.run_id))
     run.table(comparison, TABLE)
@@ -67,7 +67,7 @@ def log_comparison(reader: track.Reader, old: str, run: track.Run) -> pd.DataFra
 
 
 def log_job_comparisons(tracker: track.Tracker, records: Sequence[Mapping[str, Any]]) -> str:
-    """Logs the comparison of every job that is a rerun; how many are equal, and where some are not."""
+    """Logs the comparison of every rerun job; returns how many are equal, and which are not."""
     unequal = []
     reader = track.Reader(tracker.uri)
     with progress(len(records), "comparing old and new", "job") as bar:
@@ -84,14 +84,14 @@ def log_job_comparisons(tracker: track.Tracker, records: Sequence[Mapping[str, A
 
 
 def compare(old: Mapping[str, float], new: Mapping[str, float]) -> pd.DataFrame:
-    """Frame [metric, old, new, difference], a row for each metric of either; NaN where one has none."""
+    """Frame [metric, old, new, difference], a row per metric of either; NaN for a missing value."""
     rows = pd.DataFrame({"old": pd.Series(old, dtype=float), "new": pd.Series(new, dtype=float)})
     rows = rows.loc[list(dict.fromkeys([*old, *new]))].assign(difference=rows["new"] - rows["old"])
     return rows.rename_axis("metric").reset_index()
 
 
 def summary(comparison: pd.DataFrame) -> str:
-    """How many metrics are equal, those that are not, and apart from them what the work took."""
+    """The number of equal metrics, the unequal ones, and separately those of time and cost."""
     scores, unequal = _scores(comparison), _unequal(comparison)
     text = f"{len(scores) - len(unequal)} of {len(scores)} metrics equal to the last bit"
     if len(unequal):

@@ -1,4 +1,4 @@
-"""The configuration folder that runs logged jobs again, and what a job composed from it is a rerun of."""
+"""The configuration folder that repeats logged jobs, and the origin of a job composed from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLAN = "rerun.json"  # in the configuration folder: the logged jobs that it run
 
 @dataclass(frozen=True)
 class Origin:
-    """The job that a job is a rerun of; `sweep` is the sweep's run, where that was asked for.
+    """The job that a job repeats; `sweep` is the sweep's run, if that was asked for.
 
     `choices` and `overrides` are the new job's: the logged ones, and what was given beside `rerun=`.
     logged: the tags of the old run.
@@ -33,16 +33,16 @@ class Origin:
 
     @property
     def record(self) -> dict[str, Any]:
-        """What `job.json` holds of it."""
+        """Its entry in `job.json`."""
         return {"rerun": {"run_id": self.run_id, "sweep": self.sweep}}
 
     @property
     def tags(self) -> dict[str, str]:
-        """The new run's tag that names the old one."""
+        """The tag of the new run that names the old one."""
         return {"rerun_of": self.run_id}
 
     def changed(self, tags: Mapping[str, str]) -> list[str]:
-        """The differences of these tags of the new run (such as dataset_digest) from the old run's."""
+        """The tags (such as dataset_digest) that differ between new and old run."""
         return [
             f"{name} is {value} here, the run had {self.logged.get(name, 'none on record')}"
             for name, value in tags.items()
@@ -50,12 +50,12 @@ class Origin:
         ]
 
     def compared(self, tracker: track.Tracker, run: track.Run) -> list[str]:
-        """Logs how the metrics of both runs compare; the lines to print."""
+        """Logs the comparison of both runs' metrics; returns the lines to print."""
         return [summary(log_comparison(track.Reader(tracker.uri), self.run_id, run))]
 
 
 def origin(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) -> Origin | None:
-    """The origin of the job that was composed from this configuration folder; None for a job that is no rerun."""
+    """The origin of the job composed from this configuration folder; None if it is no rerun."""
     plan_file = conf / _PLAN
     if not plan_file.is_file():
         return None
@@ -77,7 +77,7 @@ def origin(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) -> 
 
 
 def write_conf(folder: Path, conf: Path, jobs: Sequence[LoggedJob], source: track.LoggedRun) -> None:
-    """Writes a configuration folder whose defaults are the jobs' own values, and the plan of the rerun."""
+    """Writes a configuration folder with the jobs' own values as defaults, and the plan of the rerun."""
     from omegaconf import OmegaConf
 
     shutil.copytree(conf, folder, dirs_exist_ok=True)

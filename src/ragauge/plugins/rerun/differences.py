@@ -27,7 +27,7 @@ _DECISIVE = (
 
 
 def conf_differences(jobs: Sequence[LoggedJob], conf: Path) -> list[str]:
-    """Where conf/ with the jobs' overrides, or the environment, now gives something else than the runs had.
+    """Keys for which conf/ with the jobs' overrides, or the environment, now differs from the runs.
 
     conf/ is only reported: the logged configuration is what runs.
     """
@@ -64,7 +64,7 @@ def conf_differences(jobs: Sequence[LoggedJob], conf: Path) -> list[str]:
 
 
 def _resolved_here(job: LoggedJob) -> dict[str, str]:
-    """The params of the keys whose value comes from the environment or another key, as they are here.
+    """The current params of keys that take their value from the environment or another key.
 
     It leaves out keys that stand for a whole node, whose own keys are looked at, and values that each machine has.
     """
@@ -85,7 +85,7 @@ def _resolved_here(job: LoggedJob) -> dict[str, str]:
 
 
 def override_shown(override: str, key: str, jobs: Sequence[LoggedJob]) -> str:
-    """A further override beside what the runs had there."""
+    """An override, with the value that the runs had."""
     had = {
         job.run.tags.get(key, "?") if key in GROUPS else track.param_text(flat.get(key, "nothing")): None
         for job, flat in ((job, track.flatten(job.config)) for job in jobs)
@@ -95,13 +95,13 @@ def override_shown(override: str, key: str, jobs: Sequence[LoggedJob]) -> str:
 
 
 def _leads_away(override: str) -> bool:
-    """Whether an override is about Hydra itself, which would import configs, or an option outside of conf/."""
+    """Whether an override is Hydra's own, which would import configs, or an option outside of conf/."""
     key, _, value = override.strip().partition("=")
     return re.match(r"[+~]*hydra\b", key) is not None or ("." not in key and "../" in value)
 
 
 def tell(headline: str, differences: Sequence[str], nothing: str, overrides: Sequence[str] = ()) -> None:
-    """Prints on stderr what is run again and what differs, `nothing` where nothing does, then the overrides."""
+    """Prints on stderr the repeated run, the differences (`nothing` if there are none), then the overrides."""
     lines = list(dict.fromkeys(differences)) or [nothing]
     more = [f"and {len(lines) - MAX_LINES} more difference(s)"] if len(lines) > MAX_LINES else []
     print(headline, file=sys.stderr)
@@ -110,7 +110,7 @@ def tell(headline: str, differences: Sequence[str], nothing: str, overrides: Seq
 
 
 def environment_differences(tags: Mapping[str, str], packages: Mapping[str, str]) -> list[str]:
-    """Version and commit (tags), Python and packages of a logged job against those of this process."""
+    """Version and commit (tags), Python and packages of a logged job against this process."""
     here = provenance.origin_tags()
     names = {"ragauge_version": "ragauge", "git_commit": "git commit"}
     lines = [

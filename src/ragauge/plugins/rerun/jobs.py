@@ -1,4 +1,4 @@
-"""The logged jobs of a run, read from MLflow, and refused where they cannot be run as they were."""
+"""The logged jobs of a run, read from MLflow; refuses jobs that cannot be repeated unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HERE = ("store", "tracking.uri", "register_predictor", "trust", ENGINE)
 
 @dataclass(frozen=True)
 class LoggedJob:
-    """A logged job: its unresolved config without what says where it wrote, and how it was asked for."""
+    """A logged job: its unresolved config without output folders, and its overrides."""
 
     run: track.LoggedRun
     config: dict[str, Any]
@@ -39,7 +39,7 @@ class LoggedJob:
 def logged_jobs(
     reader: track.Reader, source: track.LoggedRun, arguments: Sequence[str], told: list[str]
 ) -> list[LoggedJob]:
-    """The logged jobs of a run, in their order; what is to be known of their state is added to `told`."""
+    """The logged jobs of a run, in order; appends remarks on their state to `told`."""
     role = source.tags.get("role")
     if role == "training":
         raise ConfigError(f"rerun={source.run_id}: this run is a training: ragauge train rerun={source.run_id}")
@@ -96,7 +96,7 @@ def _read_job(run: track.LoggedRun, files: Mapping[str, str]) -> LoggedJob:
 
 
 def unknown_keys(job: LoggedJob) -> list[str]:
-    """Keys of the root, and of the nodes with a schema in it, that this version does not have."""
+    """Keys unknown to this version, in the root and in its nodes with a schema."""
 
     def missing(config: Mapping[str, Any], schema: Any, prefix: str) -> list[str]:
         nodes: dict[str, Any] = {f.name: f.default_factory for f in dataclasses.fields(schema)}
@@ -112,7 +112,7 @@ def unknown_keys(job: LoggedJob) -> list[str]:
 
 
 def runnable(job: LoggedJob, given: Sequence[str], left_out: set[str]) -> LoggedJob:
-    """The job without the keys to be left out; ConfigError for values that cannot be taken over as they are."""
+    """The job without the keys to leave out; ConfigError for values that cannot be reused unchanged."""
     where = f"rerun={job.run.run_id}: "
     unknown = [key for key in unknown_keys(job) if key not in left_out]
     flat = track.flatten(job.config)
@@ -141,5 +141,5 @@ def runnable(job: LoggedJob, given: Sequence[str], left_out: set[str]) -> Logged
 
 
 def is_under(key: str, keys: Iterable[str]) -> bool:
-    """Whether a dotted key is one of the keys or stands below one."""
+    """Whether a dotted key is one of the keys or lies below one."""
     return any(key == other or key.startswith(f"{other}.") for other in keys)

@@ -1,1 +1,1 @@
-"""Questions to the queries that are searched: HyDE, several queries, sub-questions, feedback, recorded ones."""
+"""Rewrites questions into search queries: HyDE, several queries, sub-questions, feedback, recorded ones."""

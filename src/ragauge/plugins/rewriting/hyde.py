@@ -1,4 +1,4 @@
-"""`rewriter=hyde`: passages that a chat model makes up, searched for in place of the question."""
+"""`rewriter=hyde`: searches for passages made up by a chat model instead of the question."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class HyDE:
     def rewrite(
         self, topics: pd.DataFrame, run: pd.DataFrame | None, chunks: pd.DataFrame | None, tools: Tools
     ) -> pd.DataFrame:
-        """One search per topic; MissingError where the LLM wrote no passage for any.
+        """One search per topic; MissingError if the LLM wrote no passage for any.
 
         `origin` is question or llm. A question without words is not asked about.
         """
@@ -81,7 +81,7 @@ class HyDE:
         )
 
     def _passages(self, reply: str) -> list[str]:
-        """The passages of a reply, without a label before them; a line of --- ends one where several are."""
+        """The passages of a reply, without a leading label; a line of --- separates several."""
         parts = [reply] if self.n_passages == 1 else _BETWEEN.split(reply)
         texts = [_LABEL.sub("", part.strip()) for part in parts]
         return [text for text in texts if has_words(text)][: self.n_passages]
@@ -90,7 +90,7 @@ class HyDE:
 def passage_rows(
     qid: str, question: str, passages: Sequence[str], origin: str, with_question: bool
 ) -> list[dict[str, Any]]:
-    """The rows of one search, all of weight 1: the question first if it is wanted, then the passages.
+    """The rows of one search, all of weight 1: the question first if wanted, then the passages.
 
     Without a passage it is the question alone, as one whose rewrite failed (unless it has no words anyway).
     """

@@ -65,12 +65,12 @@ class MultiQuery:
 
     @property
     def uses(self) -> frozenset[str]:  # type: ignore[override]
-        """The chat model only where it can be asked."""
+        """The chat model, if it can be asked."""
         return frozenset() if self.queries == "rules" else frozenset({"chat"})
 
     @property
     def needs_chat(self) -> bool:
-        """Whether it cannot do without a chat model."""
+        """Whether it requires a chat model."""
         return self.queries == "llm"
 
     def describe(self, tools: Tools) -> Mapping[str, str]:
@@ -80,7 +80,7 @@ class MultiQuery:
     def rewrite(
         self, topics: pd.DataFrame, run: pd.DataFrame | None, chunks: pd.DataFrame | None, tools: Tools
     ) -> pd.DataFrame:
-        """A search per query; MissingError where the LLM gave none for any topic.
+        """One search per query; MissingError if the LLM gave none for any topic.
 
         `origin` is question, llm or rules. A question without words is not asked about.
         """
@@ -108,7 +108,7 @@ class MultiQuery:
         return question_parts
 
     def _rows(self, qid: str, question: str, found: list[str] | None, by_llm: bool) -> list[dict[str, Any]]:
-        """The rows of one topic; found: what was written for it, None where nothing was to be."""
+        """The rows of one topic; found: its written queries, None if none were requested."""
         if by_llm and found == []:
             return [{"qid": qid, "search": 0, "query": question, "origin": "failed"}]
         searched = with_question(question, found or [], self.n_queries, self.with_question)

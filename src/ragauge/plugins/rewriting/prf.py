@@ -1,4 +1,4 @@
-"""`rewriter=prf`: pseudo-relevance feedback, the question moved towards what it finds; no LLM."""
+"""`rewriter=prf`: pseudo-relevance feedback, which moves the question towards its hits; no LLM."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PRF:
     def rewrite(
         self, topics: pd.DataFrame, run: pd.DataFrame | None, chunks: pd.DataFrame | None, tools: Tools
     ) -> pd.DataFrame:
-        """One search per topic, its rows for dense retrievers and for lexical ones apart.
+        """One search per topic, with separate rows for dense and lexical retrievers.
 
         `origin` is question or feedback; a topic whose question finds nothing has that alone, as failed.
         """
@@ -104,7 +104,7 @@ class PRF:
 
 
 def relevance_model(docs: Sequence[Sequence[str]], scores: Sequence[float], n_terms: int) -> dict[str, float]:
-    """The n_terms most probable words of the relevance model RM1 and their shares, which add up to 1.
+    """The n_terms most probable words of the relevance model RM1 and their shares, which sum to 1.
 
     P(word) is the mean over the documents, weighted by their scores, of (occurrences) / (words of the
     document). Where a score is not above 0, as some fusions have them, documents count alike. docs: their
@@ -122,5 +122,5 @@ def relevance_model(docs: Sequence[Sequence[str]], scores: Sequence[float], n_te
 
 
 def _content(text: str) -> list[str]:
-    """The words of a text that can be terms: no function words of English, no single Latin letters."""
+    """The possible terms of a text: no English function words, no single Latin letters."""
     return [word for word in words(text) if word not in FUNCTION_WORDS and (len(word) > 1 or not word.isascii())]

@@ -1,4 +1,4 @@
-"""The published tables of the study behind `experiment=hyde_fusion`, beside the measures of one's own rankings."""
+"""The published tables of the study behind `experiment=hyde_fusion`, beside one's own rankings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ragauge.contract.jobs import Jobs
 
 
 class Published(Finding):
-    """The results of the study, where the jobs have its preset."""
+    """The results of the study, if the jobs have its preset."""
 
     name = "published_rankings"
     after = "rankings"
@@ -21,7 +21,7 @@ class Published(Finding):
         return Found(value) if value and "rankings" in found else None
 
     def show(self, jobs: Jobs, value: dict[str, dict[str, float]], found: Founds) -> Shown:
-        """A row per system of the study, in the columns of the table before."""
+        """A row per system of the study, in the columns of the preceding table."""
         measures = found["rankings"]
         rows: list[list[Cell]] = [[name, *(Num(of.get(key)) for key in measures)] for name, of in value.items()]
         title = "Measures of the rankings, as published"
@@ -52,7 +52,7 @@ _TABLES: Mapping[str, Mapping[str, Sequence[float]]] = {
 
 
 def published_rankings(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """{name: {metric: value}} of the study's tables, where the jobs have its preset; {} elsewhere.
+    """{name: {metric: value}} of the study's tables, if the jobs have its preset; else {}.
 
     The metrics are named as MLflow's are: p_at_1 to f1_at_5.
     """

@@ -1,4 +1,4 @@
-"""`rewriter=recorded`: passages or paraphrases that were written elsewhere, from a file."""
+"""`rewriter=recorded`: passages or paraphrases written elsewhere, from a file."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Recorded:
         require_number("rewriter.rrf_constant", self.rrf_constant, 0)
 
     def files(self) -> Mapping[str, Path]:
-        """The file; ConfigError if it is not there."""
+        """The file; ConfigError if it does not exist."""
         if self.path is None or not str(self.path).strip():
             raise ConfigError("rewriter.path is not set: give the path of a JSON Lines file")
         path = Path(self.path).expanduser()
@@ -64,7 +64,7 @@ class Recorded:
     def rewrite(
         self, topics: pd.DataFrame, run: pd.DataFrame | None, chunks: pd.DataFrame | None, tools: Tools
     ) -> pd.DataFrame:
-        """The queries of every topic; `origin` is question or recorded, failed where the file has none.
+        """The queries of every topic; `origin` is question or recorded, failed if the file has none.
 
         DataError, which names file and line, for a row that cannot be used, and for a file without any of
         the topics.
@@ -103,7 +103,7 @@ class Recorded:
 
 
 def _read(path: Path, role: str | None) -> tuple[str, dict[str, list[str]]]:
-    """The kind of the texts, and those of every qid in the order of the lines."""
+    """The kind of the texts, and each qid's texts in line order."""
     found: dict[str, list[str]] = {}
     kinds: dict[str, str] = {}  # where each kind was first seen
     for where, row in _rows_of(path):
@@ -131,7 +131,7 @@ def _read(path: Path, role: str | None) -> tuple[str, dict[str, list[str]]]:
 
 
 def _rows_of(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Where each row stands, and the row; DataError for one that cannot be read."""
+    """The place of each row, and the row; DataError for an unreadable one."""
     for entry in recordings.entries(path):
         try:
             yield entry.where, entry.read()
@@ -140,7 +140,7 @@ def _rows_of(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether the text can be written as UTF-8: JSON may name half of a character."""
+    """Whether the text can be written as UTF-8: JSON may hold lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:

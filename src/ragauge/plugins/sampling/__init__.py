@@ -1,1 +1,1 @@
-"""`ragauge sample` draws the topics to answer by strata of their predicted P(right)."""
+"""`ragauge sample` draws topics to answer by strata of predicted P(right)."""

@@ -1,4 +1,4 @@
-"""The command `ragauge sample`: writes the file of topics that `llm.sample` takes."""
+"""The command `ragauge sample`: writes the topics file for `llm.sample`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     given = _parser().parse_args(arguments)
     from ragauge.plugins.sampling.risks import chances_of_right, drawn_by_risk, outcomes_in
 

@@ -1,4 +1,4 @@
-"""P(right) of every topic, from what jobs retrieved for it."""
+"""P(right) of every topic, from the jobs' retrieval results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ragauge.estimate.predictor import fit_predictor
 
 
 def outcomes_in(folder: Path) -> pd.DataFrame:
-    """The outcomes of the job in a folder, or of the jobs of a sweep there; DataError where there are none."""
+    """The outcomes of the job in a folder, or of a sweep's jobs there; DataError if there are none."""
     files = [file for file in (folder / OUTCOMES_FILE, *sorted(folder.glob(f"*/{OUTCOMES_FILE}"))) if file.is_file()]
     if not files:
         raise DataError(f"{folder}: no {OUTCOMES_FILE} in it or one level below; allowed are jobs' and sweeps' folders")
@@ -41,7 +41,7 @@ def drawn_by_risk(rows: pd.DataFrame, right: pd.Series, n: int, seed: int) -> pd
 
 
 def chances_of_right(rows: pd.DataFrame, predictor: str | None, uri: str | None, trust: bool = False) -> pd.Series:
-    """P(right) of each row by qid: by a logged predictor, else by one that is fitted on the verdicts among the rows.
+    """P(right) of each row by qid: by a logged predictor, else by one fitted on the verdicts among the rows.
 
     ConfigError where there is neither.
     """

@@ -1,1 +1,1 @@
-"""`measure=semantic`: evidence and contexts by the embedder (config groups `measure` and `answers`)."""
+"""`measure=semantic`: compares evidence and contexts by the embedder (config groups `measure` and `answers`)."""

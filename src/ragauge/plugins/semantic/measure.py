@@ -1,4 +1,4 @@
-"""`measure=semantic`: how near the context's sentences come to those of the evidence, by the embedder."""
+"""`measure=semantic`: similarity of the context's sentences to the evidence's, by the embedder."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Semantic:
         return found
 
     def embedded(self, docs: Sequence[str], evidence: Sequence[str]) -> list[str]:
-        """The sentences of documents and evidence, which are embedded to be compared."""
+        """The sentences of documents and evidence to embed."""
         spans = _Spans()
         return [sentence for text in (*docs, *evidence) for _, _, sentence in spans.of(text)]
 
@@ -108,7 +108,7 @@ def _highest(cosines: np.ndarray, sentences: Sequence[tuple[int, int, str]], end
 
 
 class _Spans:
-    """The sentences of texts, (start, end, folded text), of each text found once."""
+    """The sentences of texts, (start, end, folded text), found once per text."""
 
     def __init__(self) -> None:
         self._known: dict[str, list[tuple[int, int, str]]] = {}
@@ -120,7 +120,7 @@ class _Spans:
 
 
 def _blocks(layouts: Sequence[Pieces], spans: _Spans) -> Iterator[slice]:
-    """Runs of layouts that have about as many sentences as a block may have."""
+    """Runs of layouts with about as many sentences as a block may have."""
     start = size = 0
     for at, pieces in enumerate(layouts):
         size += sum(len(spans.of(text)) for text in pieces.texts)

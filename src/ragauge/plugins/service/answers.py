@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ServiceAnswers:
-    """Answers of a service, one request a topic; it gets our context where its request holds {context}.
+    """Answers of a service, one request per topic; it gets our context if its request holds {context}.
 
     A request that a retriever of the same service has made already is not made again. A service that gave no
     answer, or something that is none, is a missing answer with its error.
@@ -47,11 +47,11 @@ class ServiceAnswers:
 
     @property
     def takes_context(self) -> bool:
-        """Whether the request holds what our retriever found."""
+        """Whether the request holds our retriever's context."""
         return self.own_chat.asks_with("context")
 
     def identity(self) -> dict[str, Any]:
-        """That of the service, but for where it is."""
+        """The service's identity, without its address."""
         return {**named(self), "service": self.own_chat.identity()}
 
     def served(self, store: Workplace) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class ServiceAnswers:
         return self.own_chat.served(store)
 
     def describe(self, tools: Tools) -> dict[str, str]:
-        """Which service it was, as a tag of the run."""
+        """The service, as a run tag."""
         return self.own_chat.describe(tools)
 
     def prompts(self, topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
@@ -77,15 +77,15 @@ class ServiceAnswers:
         return answer_frame(contexts, [self._read(reply) for reply in replies])
 
     def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Store) -> pd.DataFrame:
-        """Frame `answers` as far as the ledger holds it, missing elsewhere; asks no service."""
+        """Frame `answers` from the ledger, missing elsewhere; asks no service."""
         replies = self.own_chat.known(self.prompts(topics, contexts), store)
         return answer_frame(contexts, [self._read(reply or Reply(None)) for reply in replies])
 
     def cost_of_kept(self, replies: pd.DataFrame) -> float:
-        """US dollars that replies of the ledger cost when they were asked for; NaN where unknown."""
+        """The original cost of the ledger's replies in US dollars; NaN if unknown."""
         return self.own_chat.cost_of_kept(replies)
 
     def _read(self, reply: Reply) -> Reply:
-        """The reply with the answer in the place of the response."""
+        """The reply with the answer in place of the response."""
         found = self.own_chat.response(reply)
         return reply if found is None else answer_alone(dataclasses.replace(reply, text=found.answer))

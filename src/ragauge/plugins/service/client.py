@@ -1,4 +1,4 @@
-"""Sends requests to a running RAG system by HTTP, and reads what it answers."""
+"""Sends requests to a running RAG system by HTTP, and reads its responses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN = 200  # characters of a refusal that are told
 
 
 class Refused(Exception):
-    """A response with a status that is no success; `response` has the status and the headers."""
+    """A response with an error status; `response` has the status and the headers."""
 
     def __init__(self, why: str, response: Any) -> None:
         super().__init__(why)
@@ -44,7 +44,7 @@ class ServiceClient:
         self._client: Any = None
 
     async def ainvoke(self, messages: Sequence[tuple[str, str]]) -> Received:
-        """The service's answer to the request that the last message holds.
+        """The service's answer to the request in the last message.
 
         Raises Refused, BadResponse, and what httpx raises for a connection that fails. How long it may take
         is the caller's to say.
@@ -66,7 +66,7 @@ class ServiceClient:
 
 
 def _refusal(answer: Any) -> str:
-    """Status and beginning of a response that is none, on one line."""
+    """Status and beginning of an error response, on one line."""
     text = " ".join(answer.content.decode("utf-8", "replace").split())
     status = f"{answer.status_code} {answer.reason_phrase}".strip()
     return f"{status}: {redacted_beginning(text, _SHOWN)}" if text else status
@@ -77,7 +77,7 @@ def _content_type(answer: Any) -> str:
 
 
 def _as_query(request: Mapping[str, Any]) -> dict[str, Any]:
-    """A query string's values: true and false as JSON has them."""
+    """A query string's values: true and false in JSON's spelling."""
     return {
         name: json.dumps(value) if isinstance(value, bool) else value
         for name, value in request.items()

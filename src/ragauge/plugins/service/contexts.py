@@ -1,4 +1,4 @@
-"""`retriever=service`: the contexts that a running RAG system says it used."""
+"""`retriever=service`: the contexts that a running RAG system reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ServiceContexts:
-    """The contexts of a service in the order in which it lists them, each text once a topic.
+    """The contexts of a service in its order, each text once per topic.
 
     A text without a name is named by what it says. A name without a text is that of a chunk or a document of
     the corpus, which then stands for its chunks. Several texts under one name, or a text that is not the
@@ -63,19 +63,19 @@ class ServiceContexts:
 
     @property
     def per_budget(self) -> bool:
-        """Whether what is asked depends on n_tokens."""
+        """Whether the request depends on n_tokens."""
         return self.own_chat.asks_with("n_tokens")
 
     def identity(self) -> dict[str, Any]:
-        """The service, but for where it is, and how many contexts are kept."""
+        """The service without its address, and the number of contexts kept."""
         return {**named(self), "top_k": self.top_k, "service": self.own_chat.identity()}
 
     def describe(self, tools: Tools) -> dict[str, str]:
-        """Which service it was, as a tag of the run."""
+        """The service, as a run tag."""
         return self.own_chat.describe(tools)
 
     def bring(self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Frame `run`, and [docno, text] of what stands in no chunk; a request a topic.
+        """Frame `run`, and [docno, text] of texts that are no chunks; one request per topic.
 
         DataError for a name without a text that the corpus does not have. Raises TopicsFailed with both where
         the service failed for some topics.
@@ -99,7 +99,7 @@ class ServiceContexts:
 def as_frames(
     qids: Sequence[str], found: Sequence[Sequence[Context]], chunks: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Frame `run` of the topics' contexts, and the texts [docno, text] that are no chunks."""
+    """Frame `run` of the topics' contexts, and [docno, text] of texts that are no chunks."""
     rows_of = rows_by_docno(chunks)
     own = dict(zip(chunks["docno"], chunks["text"], strict=True))
     docnos = chunks["docno"].tolist()
@@ -145,7 +145,7 @@ def _rows(rows_of: Mapping[str, list[int]], docno: str, qid: str) -> list[int]:
 
 
 def _name(docno: str | None, text: str, own: Mapping[str, str], named_texts: Mapping[str, set[str]]) -> str:
-    """The docno of a text: the service's where it can be, that of a passage where it is another text's."""
+    """The docno of a text: the service's if possible, a passage's if it belongs to another text."""
     if docno is None:
         return name_of(text)
     if own.get(docno) == text or (docno not in own and len(named_texts[docno]) == 1):

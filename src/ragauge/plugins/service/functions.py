@@ -1,4 +1,4 @@
-"""A Python function in the place of a retriever or a chat model: `retriever=function`, `llm=function`."""
+"""A Python function in place of a retriever or a chat model: `retriever=function`, `llm=function`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FunctionRetriever:
         require("retriever.function", self.function, named, "a mapping with _target_, the dotted path of a function")
 
     def bring(self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Frame `run`, and [docno, text] of what stands in no chunk; one call a topic.
+        """Frame `run`, and [docno, text] of texts that are no chunks; one call per topic.
 
         DataError for any other value, and where the function raised for every topic. Raises TopicsFailed with both
         where it raised for some.
@@ -124,7 +124,7 @@ class FunctionChat:
         self._function, self._model = function, model
 
     async def ainvoke(self, messages: Sequence[tuple[str, str]]) -> Received:
-        """The function's reply to the last message; it runs in a thread, and what it raises is a failed attempt.
+        """The function's reply to the last message; runs it in a thread, and counts an exception as a failed attempt.
 
         Tokens are estimates, of 4 characters each.
         """

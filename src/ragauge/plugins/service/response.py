@@ -25,12 +25,12 @@ _MOST_COST = 10_000.0  # US dollars: above this a number is no cost of one reque
 
 
 class Unusable(Exception):
-    """A response that is no answer, and why."""
+    """A response without a usable answer, and the reason."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """One of the contexts that a service used: its text or its name, or both, and its score if it has one."""
+    """A context that a service used: its text or its name, or both, and its score if it has one."""
 
     text: str | None
     docno: str | None
@@ -46,7 +46,7 @@ class Response:
 
 
 def check_paths(paths: Mapping[str, Any]) -> dict[str, str | None]:
-    """All paths by name, with those given in the place of the defaults.
+    """All paths by name; given ones replace the defaults.
 
     ConfigError for an unknown name, for a path that is no JMESPath, and where neither answer nor contexts are read.
     """
@@ -76,7 +76,7 @@ def check_paths(paths: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def read_response(paths: Mapping[str, str | None], data: bytes, content_type: str = "") -> Received:
-    """The response as the ledger keeps it: canonical JSON of the answer and the contexts alone.
+    """The response in the ledger's form: canonical JSON of the answer and the contexts alone.
 
     `refused` says why it is no answer, naming the path that found nothing and how the response begins.
     """
@@ -103,7 +103,7 @@ def read_response(paths: Mapping[str, str | None], data: bytes, content_type: st
 
 
 def kept_response(text: str) -> Response:
-    """The response that `read_response` wrote."""
+    """Parses a response written by `read_response`."""
     kept = json.loads(text)
     contexts = kept["contexts"]
     return Response(kept["answer"], None if contexts is None else [Context(*parts) for parts in contexts])
@@ -192,7 +192,7 @@ def _needed(paths: Mapping[str, str | None], name: str, body: Any) -> Any:
 
 
 def _search(paths: Mapping[str, str | None], name: str, body: Any) -> Any:
-    """The value that the path finds, None where it finds nothing or is null."""
+    """The value at the path, None if there is none or it is null."""
     import jmespath
     from jmespath.exceptions import JMESPathError
 

@@ -1,4 +1,4 @@
-"""A running RAG system that is asked by HTTP, with the calls, retries, limits and ledger of chat models.
+"""A running RAG system asked by HTTP, with the calls, retries, limits and ledger of chat models.
 
 The ledger keeps a response's answer and contexts, so that one request serves both components.
 """
@@ -40,7 +40,7 @@ _NO_BOUND = 10**12  # tokens: nobody can say how many a service reads and writes
 
 @dataclass(frozen=True)
 class Service(ChatLLM):
-    """A service that can be asked; made by `of` from the config's `service`.
+    """A service to ask; made by `of` from the config's `service`.
 
     chat: the client and its arguments: url, method, headers, and response, the paths in what comes back.
     request: the template of what is sent. Where a text is one placeholder alone, its value keeps its type.
@@ -75,7 +75,7 @@ class Service(ChatLLM):
 
     @classmethod
     def of(cls, service: Mapping[str, Any] | None, budget: str | None = None, ledger: str | None = None) -> Self:
-        """The service of a config; ConfigError names the key (`service.url`) and what is allowed.
+        """The service of a config; ConfigError names the key (`service.url`) and the allowed values.
 
         budget, ledger: those of the job, in the place of the config's unless they are None.
         """
@@ -107,27 +107,27 @@ class Service(ChatLLM):
     # --- what tells it apart ------------------------------------------------------------------------------
 
     def chat_identity(self) -> dict[str, Any]:
-        """The settings that can change a reply, beside the request: method, paths and revision."""
+        """The settings that can change a reply, besides the request: method, paths and revision."""
         paths = {name: path for name, path in self.chat["response"].items() if path is not None}
         revision = {} if self.revision is None else {"version": self.revision}
         return {"method": self.chat["method"], "response": paths, **revision}
 
     def identity(self) -> dict[str, Any]:
-        """Everything that can change the service's answer, but for where it is (`served`)."""
+        """Everything that can change the service's answer, except its address (`served`)."""
         return {**named(self), "service": {**self.chat_identity(), "request": self.request}}
 
     def served(self, store: Workplace) -> dict[str, Any]:
-        """The service's name, or its address without user, password and keys: nothing else identifies it."""
+        """The service's name, or its address without user, password and keys: its only identification."""
         return {"address": _address(self.chat["url"])} if self.called is None else {"name": str(self.called)}
 
     @property
     def model_name(self) -> str:
-        """Its name, or where it is."""
+        """Its name, or its address."""
         return str(self.called or _address(self.chat["url"]))
 
     @property
     def place(self) -> str:
-        """What is told in errors."""
+        """Its name in error messages."""
         return f"the service at {_address(self.chat['url'])}"
 
     def asks_with(self, placeholder: str) -> bool:
@@ -144,7 +144,7 @@ class Service(ChatLLM):
         contexts: Sequence[str] | None = None,
         topics: pd.DataFrame | None = None,
     ) -> list[str]:
-        """The request of every topic, canonical JSON, as `ask` takes it; topics: those with earlier turns."""
+        """The request of every topic, canonical JSON, for `ask`; topics: with earlier turns, if any."""
         said = {} if topics is None or HISTORY not in topics else dict(zip(topics["qid"], topics[HISTORY], strict=True))
         histories = [_messages(said.get(qid, ())) for qid in qids]
         if any(histories) and not (self.asks_with("history") or self.asks_with("messages")):
@@ -166,7 +166,7 @@ class Service(ChatLLM):
         ]
 
     def response(self, reply: Reply) -> Response | None:
-        """The service's answer; None where it gave no response."""
+        """The service's answer; None if it gave no response."""
         return None if reply.text is None else kept_response(reply.text)
 
     # --- what it costs ------------------------------------------------------------------------------------
@@ -176,21 +176,21 @@ class Service(ChatLLM):
             raise ConfigError("max_cost_usd: needs cost_per_request, the most that one costs, which is null")
 
     def token_bounds(self, prompt: str, options: Mapping[str, Any] | None = None) -> tuple[int, int]:
-        """No bound: what a service reads and writes for a request is its own affair."""
+        """No bound: the service decides how much it reads and writes per request."""
         return _NO_BOUND, _NO_BOUND
 
     def cost_bound(self, prompt: str, options: Mapping[str, Any] | None = None) -> float:
-        """The most that one request can cost, in US dollars, as the config says it."""
+        """The most that one request can cost, in US dollars, from the config."""
         return self.cost_per_request or 0.0
 
     def expected_cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """US dollars of a request that is estimated to take so many tokens."""
+        """US dollars of a request with an estimated number of tokens."""
         if self.cost_per_request is not None:
             return self.cost_per_request
         return self.cost(prompt_tokens, completion_tokens)
 
     def charge(self, prompt: str, options: Mapping[str, Any] | None, received: Received | None) -> tuple[float, bool]:
-        """The cost that the service reports, else its tokens at their price, else cost_per_request."""
+        """The cost reported by the service, else its tokens at their price, else cost_per_request."""
         if received is not None and received.cost_usd is not None:
             return received.cost_usd, False
         if received is not None and self.price is not None:
@@ -202,7 +202,7 @@ class Service(ChatLLM):
         return self.cost_per_request or 0.0, unknown
 
     def cost_of_kept(self, replies: pd.DataFrame) -> float:
-        """US dollars that replies of the ledger cost when they were asked for; NaN where unknown."""
+        """The original cost of the ledger's replies in US dollars; NaN if unknown."""
         if not len(replies):
             return 0.0
         if self.chat["response"]["cost_usd"] is not None:
@@ -304,7 +304,7 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _address(url: str) -> str:
-    """The address without credentials, which are no part of the served model."""
+    """The address without credentials, which do not identify the model."""
     parts = urlsplit(url)
     place = parts.netloc.rpartition("@")[2].lower()
     query = f"?{parts.query}" if parts.query else ""

@@ -1,1 +1,1 @@
-"""MLflow's traces as dataset, retriever and llm: a window of them, their rows and shapes (docs/traces.md)."""
+"""MLflow's traces as dataset, retriever and llm: windows, rows and shapes (docs/traces.md)."""

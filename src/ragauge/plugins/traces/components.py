@@ -1,4 +1,4 @@
-"""Traces as components: the dataset of what was asked, and the system that retrieved and answered.
+"""Traces as components: their questions as a dataset, and the traced system as retriever and llm.
 
 All three read one file, the snapshot of a window, so that a sweep measures one and the same window. The
 digest of the snapshot is in every key; where it came from is not.
@@ -47,7 +47,7 @@ _TEXTS = {
 
 @dataclass(frozen=True)
 class MlflowTraces(FileSource):
-    """The questions of the traces in a window of an MLflow experiment, with what is expected of them.
+    """The questions of the traces in a window of an MLflow experiment, with their expectations.
 
     experiment: its name. filter: MLflow's own expression on traces. since, until: an ISO time (UTC
     unless it says otherwise) or a time ago such as 7d; the end is not part of the window. question_path,
@@ -99,7 +99,7 @@ class MlflowTraces(FileSource):
 
     @property
     def window(self) -> Window:
-        """The window, its ends in milliseconds; one that ends now ends where this process began to read."""
+        """The window, its ends in milliseconds; one that ends now ends at the first read of this process."""
         now = process_start()
         until = milliseconds("until", self.until, now)
         return Window(
@@ -112,7 +112,7 @@ class MlflowTraces(FileSource):
         )
 
     def files(self) -> Mapping[str, Path]:
-        """The snapshot, read from MLflow once a process; ConfigError where there is nothing to read."""
+        """The snapshot, read from MLflow once per process; ConfigError if there is nothing to read."""
         if self.snapshot is not None:
             return {"traces": existing_file("snapshot", self.snapshot)}
         paths = (self.question_path, self.answer_path)
@@ -124,13 +124,13 @@ class MlflowTraces(FileSource):
 
     @classmethod
     def pinned(cls, spec: Mapping[str, Any], now: float) -> dict[str, Any]:
-        """The ends of the config's window as ISO times; one that is open ends at `now`."""
+        """The ends of the config's window as ISO times; an open one ends at `now`."""
         ends = {key: milliseconds(key, spec.get(key), now) for key in ("since", "until")}
         ends["until"] = round(now * 1000) if ends["until"] is None else ends["until"]
         return {key: None if ms is None else iso(ms) for key, ms in ends.items()}
 
     def window_metrics(self, topics: pd.DataFrame) -> dict[str, float]:
-        """How many traces failed, how many have no RETRIEVER span, and the mean of rounds."""
+        """Numbers of failed traces and of traces without a RETRIEVER span, and the mean of rounds."""
         return {
             "traces_failed": int(topics["state"].eq("ERROR").sum()),
             "traces_without_retriever": int(topics["rounds"].eq(0).sum()),
@@ -138,7 +138,7 @@ class MlflowTraces(FileSource):
         }
 
     def window_warnings(self, metrics: Mapping[str, float]) -> list[str]:
-        """That contexts are empty, where they are."""
+        """A warning if contexts are empty."""
         n = metrics["traces_without_retriever"]
         return [f"{n} traces have no RETRIEVER span: their contexts are empty"] if n else []
 
@@ -151,12 +151,12 @@ class MlflowTraces(FileSource):
         return self.uri, str(self.experiment)
 
     def trace_ids(self, topics: pd.DataFrame) -> dict[str, str]:
-        """The id of the trace of every topic [qid, query], by qid."""
+        """Every topic's trace id, by qid, for topics [qid, query]."""
         rows = _rows_of(self.files()["traces"], topics)
         return {qid: row["trace_id"] for qid, row in rows.items()}
 
     def load(self) -> Dataset:
-        """The collection, without documents; DataError names the trace and what is wrong.
+        """The collection, without documents; DataError names the trace and the error.
 
         Traces of one session are the turns of a conversation, in the order of time, as far as the window has them.
         """
@@ -214,7 +214,7 @@ def _compiled(key: str, path: str | None) -> Any:
 
 
 def _check(row: Row, source: MlflowTraces) -> None:
-    """BadRow for a trace that is no topic."""
+    """BadRow for a trace that cannot be a topic."""
     if row["user_input"] is None:
         where = f"at {source.question_path}" if source.question_path else "in the usual places"
         raise BadRow(f"no question {where} of the root span's inputs (dataset.question_path says where it is)")
@@ -223,7 +223,7 @@ def _check(row: Row, source: MlflowTraces) -> None:
 
 
 def read_rows(file: Path) -> Iterator[Row]:
-    """The rows of a snapshot; DataError names the line that is none."""
+    """The rows of a snapshot; DataError names an invalid line."""
     with file.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             try:
@@ -278,7 +278,7 @@ class TracedContexts:
 
 @dataclass(frozen=True)
 class TracedAnswers:
-    """The answers of the traces' root spans; a trace that failed has no answer, and its error."""
+    """The answers of the traces' root spans; a failed trace has its error and no answer."""
 
     component: ClassVar[str] = "mlflow_traces"
     version: ClassVar[int] = 3
@@ -295,7 +295,7 @@ class TracedAnswers:
         return _of(self.traces).files()
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `answers` with the tokens, US dollars and seconds of the traces; nothing is paid now."""
+        """Frame `answers` with the tokens, US dollars and seconds of the traces; costs nothing now."""
         rows = _rows_of(self.files()["traces"], topics)
         return answer_frame(contexts, [_reply(rows[qid]) for qid in contexts["qid"]])
 
@@ -310,7 +310,7 @@ def _reply(row: Row) -> Reply:
 
 
 def _passage(document: str | None, text: str) -> str:
-    """The docno of a passage: equal for equal texts of one document."""
+    """The docno of a passage, equal for equal texts of one document."""
     own = name_of(text)
     return own if document is None else f"{document}%p{own.rpartition('-')[2][:12]}"
 

@@ -1,4 +1,4 @@
-"""Findings of a job over a window of traces: counts of the window, and its metrics by day."""
+"""Findings on a window of traces: counts of the window, and metrics by day."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Days(JobFinding):
     metrics = (Metric("*_at_day", chart=True),)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
-        """Charts by day; None where topics have no day."""
+        """Charts by day; None if topics have no day."""
         days = by_day(job.outcomes, [info.name for info in job.answer_measures])
         return Found(days=days) if days else None
 

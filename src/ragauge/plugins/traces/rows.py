@@ -1,4 +1,4 @@
-"""A trace as one row of a samples file: what was asked, retrieved, answered and expected, and its attributes.
+"""A trace as one row of a samples file: question, passages, answer, expectations and attributes.
 
 The columns are those of RAGAS's samples (user_input, retrieved_contexts, response, reference,
 reference_contexts), so that a file of such rows is read as one. Every further scalar is an attribute.
@@ -35,7 +35,7 @@ _EMBEDDING = "EMBEDDING"
 
 @dataclass(frozen=True)
 class Reading:
-    """How traces become rows.
+    """Settings for reading traces as rows.
 
     question, answer: compiled JMESPath expressions on the inputs and outputs of the root span; None for the
     usual shapes. contexts: union (of all rounds) or last. qid: trace_id or client_request_id. tags: names of
@@ -51,14 +51,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Truth:
-    """The truth on a question beside the trace's own expectations: by trace id, and by question."""
+    """Truth in addition to the trace's own expectations: by trace id, and by question."""
 
     by_trace: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     by_question: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
 
 
 def row_of(trace: Trace, how: Reading, truth: Truth) -> dict[str, Any]:
-    """The row of one trace; `user_input` is null where no question is found, `response` without an answer."""
+    """The row of one trace; `user_input` is null if no question is found, `response` without an answer."""
     info = trace.info
     root = next((span for span in trace.data.spans if span.parent_id is None), None)
     question = _found(how.question, question_of, root.inputs if root else None)
@@ -96,7 +96,7 @@ def row_of(trace: Trace, how: Reading, truth: Truth) -> dict[str, Any]:
 
 
 def truth_columns(known: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The columns of a row that say what is expected of it, from mappings of MLflow's expectations."""
+    """The expectation columns of a row, from mappings of MLflow's expectations."""
     references, evidence = _references(known), _evidence(known)
     return {
         "reference": references[0] if references else None,
@@ -108,7 +108,7 @@ def truth_columns(known: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def is_request(trace: Trace, row: Mapping[str, Any]) -> bool:
-    """False of a trace that cuts or embeds texts, or has neither question, retrieval nor answer."""
+    """False for a trace that splits or embeds texts, or has neither question, retrieval nor answer."""
     root = next((span for span in trace.data.spans if span.parent_id is None), None)
     if row["user_input"] or row["rounds"]:
         return root is None or root.span_type != _EMBEDDING
@@ -116,7 +116,7 @@ def is_request(trace: Trace, row: Mapping[str, Any]) -> bool:
 
 
 def _found(path: Any, usual: Any, value: Any) -> str | None:
-    """The text at a JMESPath of the value, or at the usual places without one."""
+    """The text at a JMESPath of the value, or without one at the usual places."""
     if path is None:
         found: str | None = usual(value)
         return found
@@ -125,7 +125,7 @@ def _found(path: Any, usual: Any, value: Any) -> str | None:
 
 
 def _rounds(spans: Sequence[Span]) -> list[list[Passage]]:
-    """The passages of each RETRIEVER span, in the order of time; one within another is a part of it, no round."""
+    """The passages of each RETRIEVER span, in time order; a nested span is part of its parent's round."""
     by_id = {span.span_id: span for span in spans}
 
     def within(span: Span) -> bool:
@@ -142,7 +142,7 @@ def _rounds(spans: Sequence[Span]) -> list[list[Passage]]:
 
 
 def _merged(rounds: Iterable[Sequence[Passage]]) -> list[Passage]:
-    """The passages of all rounds, each text once, where it came first."""
+    """The passages of all rounds, each text once, at its first place."""
     first: dict[str, Passage] = {}
     for passage in (passage for one in rounds for passage in one):
         first.setdefault(passage.text, passage)
@@ -150,7 +150,7 @@ def _merged(rounds: Iterable[Sequence[Passage]]) -> list[Passage]:
 
 
 def _model(spans: Sequence[Span]) -> str | None:
-    """The model of the last call of an LLM, which is the one that answered."""
+    """The model of the last LLM call, which answered."""
     found = None
     for span in sorted(spans, key=lambda span: span.start_time_ns):
         if span.span_type in _LLM:
@@ -166,7 +166,7 @@ def _model(spans: Sequence[Span]) -> str | None:
 
 
 def _error(root: Span | None) -> str:
-    """Why a trace failed, in one line: its exception, or its status."""
+    """A trace's failure in one line: its exception, or its status."""
     for event in root.events if root else ():
         attributes = event.attributes or {}
         if "exception.type" in attributes:
@@ -177,7 +177,7 @@ def _error(root: Span | None) -> str:
 
 
 def expectations_on(trace: Trace) -> list[dict[str, Any]]:
-    """The valid expectations on a trace, the newest first, each a mapping of its name to its value."""
+    """The valid expectations on a trace, the newest first, each as a mapping from name to value."""
     newest_first = sorted(trace.info.assessments, key=lambda a: (-(a.last_update_time_ms or 0), str(a.assessment_id)))
     return [
         {told.name: decoded(told.expectation.value)}
@@ -187,7 +187,7 @@ def expectations_on(trace: Trace) -> list[dict[str, Any]]:
 
 
 def decoded(value: Any) -> Any:
-    """The value itself, or what it says where it is a JSON list: people type such into MLflow's page."""
+    """The value, parsed if it is a JSON list: people type such lists into MLflow's page."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
             return json.loads(value)
@@ -197,7 +197,7 @@ def decoded(value: Any) -> Any:
 
 
 def _references(known: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The expected responses; without any, the expected facts as one text, a line each."""
+    """The expected responses; without any, the expected facts as one text, one per line."""
     known = list(known)
     responses = [told["expected_response"] for told in known if "expected_response" in told]
     texts = [text for text in responses if isinstance(text, str) and text.strip()]
@@ -209,7 +209,7 @@ def _references(known: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _evidence(known: Iterable[Mapping[str, Any]]) -> list[dict[str, str | None]]:
-    """The passages that should be retrieved: text, docno or both of each."""
+    """The passages to be retrieved: text, docno or both of each."""
     parts: dict[tuple[str | None, str | None], None] = {}
     for told in known:
         listed = told.get("expected_retrieved_context")

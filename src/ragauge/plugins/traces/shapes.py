@@ -1,4 +1,4 @@
-"""Question, contexts and answer of a trace, whatever library wrote its spans.
+"""Extracts question, contexts and answer of a trace, whatever library wrote its spans.
 
 Spans hold JSON values, whose shapes are those of LangChain, LlamaIndex, OpenAI and of functions under
 `mlflow.trace`. Nothing here needs MLflow.
@@ -30,14 +30,14 @@ _USER, _ASSISTANT = ("user", "human"), ("assistant", "ai", "AIMessageChunk")
 
 @dataclass(frozen=True)
 class Passage:
-    """A text that a RETRIEVER span gave, and the document that it says it is of (None: it does not say)."""
+    """A text from a RETRIEVER span, and its document (None if not given)."""
 
     text: str
     document: str | None
 
 
 def question_of(inputs: Any) -> str | None:
-    """The question in the inputs of a root span; None where none is found.
+    """The question in the inputs of a root span; None if not found.
 
     A text is the question. In messages it is the last one of the user. In a mapping it stands under `messages`, one of
     the usual names (question, query, input, …), or under its only key.
@@ -46,7 +46,7 @@ def question_of(inputs: Any) -> str | None:
 
 
 def answer_of(outputs: Any) -> str | None:
-    """The answer in the outputs of a root span; None where none is found.
+    """The answer in the outputs of a root span; None if not found.
 
     A text is the answer. In messages and choices it is the last one of the assistant. In a mapping it stands under
     `messages`, `choices`, one of the usual names (answer, response, output, …), or its only key.
@@ -55,7 +55,7 @@ def answer_of(outputs: Any) -> str | None:
 
 
 def holds_texts(inputs: Any) -> bool:
-    """True if the inputs of a span are texts to be cut, embedded or indexed."""
+    """True if the inputs of a span are texts to be split, embedded or indexed."""
     return isinstance(inputs, Mapping) and any(isinstance(inputs.get(key), list) for key in _INDEXED_KEYS)
 
 
@@ -109,7 +109,7 @@ def _role(message: Any) -> str | None:
 
 
 def passages_of(outputs: Any) -> list[Passage]:
-    """The texts in the outputs of a RETRIEVER span, in order; what holds no text is left out.
+    """The texts in the outputs of a RETRIEVER span, in order; skips items without text.
 
     An element is a text, MLflow's or LangChain's document ({page_content, metadata, id}), or LlamaIndex's
     node with score ({node: {text}}). They may stand under a key such as `documents` or `nodes`.
@@ -143,7 +143,7 @@ def _passages(values: list[Any]) -> Iterator[Passage]:
 
 
 def _document(value: Mapping[str, Any]) -> str | None:
-    """The name of the document that a passage is of, as its metadata or the passage itself says."""
+    """The name of a passage's document, from its metadata or the passage itself."""
     metadata = value.get("metadata")
     for where in (metadata if isinstance(metadata, Mapping) else {}, value):
         for key in _NAME_KEYS:
@@ -154,5 +154,5 @@ def _document(value: Mapping[str, Any]) -> str | None:
 
 
 def docno_of(document: str) -> str:
-    """The document's name as a docno: without white space, and without the mark of a chunk."""
+    """The document's name as a docno: without white space and chunk mark."""
     return re.sub(r"[\s\0]", lambda match: quote(match.group()), document.strip()).replace("%p", "%25p")

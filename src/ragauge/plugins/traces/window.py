@@ -1,4 +1,4 @@
-"""Reads a window of an experiment's traces, and keeps what it read as one file named by its content."""
+"""Reads a window of an experiment's traces, and stores it as one file named by its content."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 @dataclass(frozen=True)
 class Window:
-    """Which traces: of an experiment at a URI, that pass a filter, in [since, until) in milliseconds."""
+    """Selects traces: of an experiment at a URI, that pass a filter, in [since, until) in milliseconds."""
 
     uri: str
     experiment: str
@@ -53,7 +53,7 @@ class Window:
 
 
 def milliseconds(key: str, value: str | int | None, now: float) -> int | None:
-    """A point in time in milliseconds since 1970: of ISO 8601 (UTC unless it says so), or before `now`.
+    """A point in time in milliseconds since 1970: of ISO 8601 (UTC by default), or before `now`.
 
     The latter is a number with m, h, d or w, such as 7d. ConfigError, which names the key, for anything else.
     """
@@ -75,19 +75,19 @@ def milliseconds(key: str, value: str | int | None, now: float) -> int | None:
 
 
 def iso(ms: int) -> str:
-    """Milliseconds since 1970 as ISO 8601 in UTC; to the second where it is a whole one."""
+    """Milliseconds since 1970 as ISO 8601 in UTC; without fraction for whole seconds."""
     moment = datetime.fromtimestamp(ms / 1000, UTC)
     return moment.isoformat(timespec="milliseconds" if ms % 1000 else "seconds")
 
 
 @lru_cache(maxsize=1)
 def process_start() -> float:
-    """One moment for all windows of this process whose end is now, in seconds since 1970."""
+    """The common end, in seconds since 1970, of all windows of this process that end now."""
     return time.time()
 
 
 def snapshot(window: Window, how: Reading, folder: Path) -> Path:
-    """The file of the window's rows in the folder, a line of JSON a trace, oldest first; written if need be.
+    """The file of the window's rows in the folder, a JSON line per trace, oldest first; written if missing.
 
     Its name is the SHA-256 of its content: a window that is read again with nothing new is the same file.
     ConfigError where there is no such experiment, filter or evaluation dataset, or no trace in the window.
@@ -96,7 +96,7 @@ def snapshot(window: Window, how: Reading, folder: Path) -> Path:
 
 
 def kept_by_content(rows: Iterable[Mapping[str, Any]], folder: Path) -> Path:
-    """The file of the rows in the folder, a line of JSON each; its name is the SHA-256 of its content."""
+    """The file of the rows in the folder, a JSON line each; its name is the SHA-256 of its content."""
     text = "".join(json.dumps(row, ensure_ascii=True, sort_keys=True) + "\n" for row in rows)
     data = text.encode("ascii")
     path = folder.absolute() / f"{hashlib.sha256(data).hexdigest()}.jsonl"
@@ -140,7 +140,7 @@ def _rows(window: Window, how: Reading) -> list[dict[str, Any]]:
 
 
 def _search(client: MlflowClient, window: Window, experiment_id: str, **more: Any) -> Iterator[Trace]:
-    """The traces of the window, oldest first; ConfigError with MLflow's words where the filter is wrong."""
+    """The traces of the window, oldest first; ConfigError with MLflow's message for a bad filter."""
     from mlflow.exceptions import MlflowException
 
     state = more.pop("state", None)
@@ -163,12 +163,12 @@ def _search(client: MlflowClient, window: Window, experiment_id: str, **more: An
 
 
 def _going(client: MlflowClient, window: Window, experiment_id: str) -> int:
-    """How many traces of the window have not ended: MLflow gives no spans of them."""
+    """The number of unfinished traces in the window, for which MLflow returns no spans."""
     return sum(1 for _ in _search(client, window, experiment_id, include_spans=False, state="IN_PROGRESS"))
 
 
 def experiment_of(client: MlflowClient, name: str, uri: str) -> str:
-    """The id of an experiment by its name; ConfigError with those that there are."""
+    """The id of an experiment by its name; ConfigError with the existing names."""
     with quiet():
         found = client.get_experiment_by_name(name)
         if found is None or found.lifecycle_stage == "deleted":
@@ -181,7 +181,7 @@ def experiment_of(client: MlflowClient, name: str, uri: str) -> str:
 
 
 def _evaluation_dataset(client: MlflowClient, name: str | None, uri: str) -> Truth:
-    """The expectations of the records of an evaluation dataset of MLflow, by source trace and by question.
+    """The expectations in an evaluation dataset of MLflow, by source trace and by question.
 
     A record that was made from a trace holds for every trace of the same question.
     """

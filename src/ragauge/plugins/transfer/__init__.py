@@ -1,1 +1,1 @@
-"""Transfer: does the predictor hold for a retriever, dataset, chunker or LLM that it has not seen?"""
+"""Transfer: does the predictor hold for an unseen retriever, dataset, chunker or LLM?"""

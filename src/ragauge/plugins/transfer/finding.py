@@ -1,4 +1,4 @@
-"""Transfer: a predictor of the others' rows predicts a retriever, dataset, chunker or LLM that it has not seen."""
+"""Transfer: predictions for an unseen retriever, dataset, chunker or LLM by a predictor fitted on the others."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ TRANSFER_GROUPS = ("retriever", "chunker", "llm")
 
 
 class Transfers(Finding):
-    """Transfer errors with one left out, by the column that is left out."""
+    """Transfer errors with one left out, by the left-out column."""
 
     name = "transfer"
     after = "predicted"
     metrics = ("transfer{,_*}_{mae,mae_lo,mae_hi,mae_base,mae_perfect,kendall_tau}",)
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
-        """{what was left out: `Transfer`}; None where nothing was judged twice."""
+        """{left-out column: `Transfer`}; None if nothing was judged twice."""
         if "thresholds" not in found:
             return None
         rows = fit_rows(jobs.outcomes, features_of(jobs))
@@ -71,7 +71,7 @@ class Transfers(Finding):
 
 
 def over_datasets(groups: Sequence[Jobs]) -> Transfer | None:
-    """Leave one dataset out of groups that measured by the same means; None where under two have verdicts."""
+    """Leaves one dataset out among groups with equal measuring settings; None if under two have verdicts."""
     judged = sorted(
         (jobs for jobs in groups if fit_rows(jobs.outcomes, features_of(jobs))["label"].notna().any()),
         key=lambda jobs: min(record["number"] for record in jobs.records),

@@ -1,4 +1,4 @@
-"""Does the predictor hold where it was not fitted? Each group's class shares, predicted from the others."""
+"""Each group's class shares, as predicted from the other groups."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _COLUMNS = ["group", "n_tokens", "class", "predicted", "judged", "difference", "
 
 @dataclass(frozen=True)
 class Transfer:
-    """Predicted against judged class shares of groups that the predictor had not seen.
+    """Predicted against judged class shares of groups unseen by the predictor.
 
     `table`: [group, n_tokens (0 where pooled), class, predicted, judged, difference, lo, hi, n]. difference is
     predicted less judged, lo and hi its interval over topics, fits included, n the group's rows. `mean_absolute_error`:
@@ -67,7 +67,7 @@ def leave_one_out(
     seed: int = 0,
     level: float = LEVEL,
 ) -> Transfer:
-    """How well a predictor fitted on other groups and other topics predicts each group's class shares.
+    """How well a predictor fitted on other groups and topics predicts each group's class shares.
 
     `by` is the column that is left out (`retriever`, `dataset`, `chunker`, `llm`). Topics are in five folds. A row is
     predicted by a model of the other groups' rows in the other folds, and a predicted share is the mean of
@@ -130,7 +130,7 @@ def leave_one_out(
 
 
 def transfer_metrics(transfers: Mapping[str, Transfer]) -> dict[str, float]:
-    """How far predicted class shares of what was left out are from the judged ones, as metrics.
+    """The error of predicted class shares of left-out groups against the judged ones, as metrics.
 
     Keys of `transfers` are what was left out; names begin with transfer_<it>, those of retrievers with
     transfer alone.
@@ -173,7 +173,7 @@ class _Shares:
         self.sizes = sizes  # topics of each topic or cluster
 
     def of(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Predicted, base and judged [replicates, cells, 5]; NaN for a cell that no drawn topic has."""
+        """Predicted, base and judged [replicates, cells, 5]; NaN for a cell without a drawn topic."""
         n_topics, k = len(self.sums), len(CLASSES)
         total = (weights @ self.sums.reshape(n_topics, -1)).reshape(len(weights), *self.sums.shape[1:])
         n = total[:, :, :1]
@@ -233,7 +233,7 @@ def _error(
     n_topics: int,
     level: float,
 ) -> Estimate:
-    """The mean absolute error to expect on other topics, of differences [1, cells, 5] of the same ones.
+    """The expected mean absolute error on other topics, from differences [1, cells, 5] on the same ones.
 
     Resamples add their noise to that of the differences, which raises a mean of absolute values: their
     interval is moved to have its middle at the estimate.
@@ -265,7 +265,7 @@ def _mean_tau(predicted: np.ndarray, judged: np.ndarray, budget: np.ndarray) -> 
 
 
 def _kendall_tau(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Kendall's tau-b along the last axis; NaN where one side is constant or not known.
+    """Kendall's tau-b along the last axis; NaN if one side is constant or unknown.
 
     Concordant less discordant pairs over the geometric mean of the pairs untied in x and in y (Kendall 1945).
     """

@@ -1,4 +1,4 @@
-"""Predictions from fits without the group and without the topic, and how the fits move with the topics.
+"""Predictions from fits without the group and the topic, and the fits' derivatives by topic.
 
 A percentile bootstrap that fits again would take thousands of fits. The fits are maxima of a likelihood. So a topic
 that counts once more moves their coefficients by the inverse of the information times its score, to first order (the
@@ -24,7 +24,7 @@ _RIDGE = 1e-6  # per intercept: a constant added to all of them changes no proba
 
 
 def judged_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """The rows that have a label, their classes (float [rows, 5], one 1 a row) and their weights (float [rows])."""
+    """The rows with a label, their classes (float [rows, 5], one 1 per row) and their weights (float [rows])."""
     labels = labels_of(frame)
     known = labels > 0
     weights = row_weights(frame)
@@ -34,7 +34,7 @@ def judged_rows(frame: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, np.ndarr
 
 @dataclass(frozen=True)
 class Options:
-    """How the predictor is fitted: the arguments of `fit_predictor`."""
+    """The settings of the fit: the arguments of `fit_predictor`."""
 
     features: Sequence[str]
     spline: bool
@@ -129,7 +129,7 @@ class Samples:
             self.weights = weights
 
     def of(self, train: np.ndarray) -> pd.DataFrame:
-        """[qid, ir_score, label, weight] and further features, of the rows where `train` is true."""
+        """Builds it from [qid, ir_score, label, weight] and further features, of the rows where `train` is true."""
         if not self.binned:
             return self.rows.loc[train]
         weight = np.bincount(self.cell[train], self.weights[train])

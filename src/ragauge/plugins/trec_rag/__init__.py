@@ -1,1 +1,1 @@
-"""TREC RAG: the answers of participants in and out, nuggets' scores, runs with ir_metadata."""
+"""TREC RAG: reads and writes participants' answers, nugget scores, and runs with ir_metadata."""

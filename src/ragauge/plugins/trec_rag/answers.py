@@ -1,4 +1,4 @@
-"""Files of TREC RAG's answers: a JSON object a line, with references, and sentences that cite them by number.
+"""Files of TREC RAG's answers: a JSON object per line, with references, and sentences that cite them by number.
 
 2024: {run_id, topic_id, topic, references, response_length, answer}; 2025: {metadata: {team_id, run_id, type,
 narrative_id, narrative}, references, answer}. An answer is a list of {text, citations}; a citation is a place in
@@ -25,7 +25,7 @@ MOST_REFERENCES = {2024: 20, 2025: 100}  # of an answer, by the tracks' guidelin
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of an answer, and the places of its citations in the answer's references, from 0."""
+    """A sentence of an answer, and its citations as positions in the answer's references, from 0."""
 
     text: str
     citations: tuple[int, ...] = ()
@@ -48,16 +48,16 @@ class RagAnswer:
 
     @property
     def text(self) -> str:
-        """The sentences, joined by a space: what nuggetizer assigns nuggets to."""
+        """The sentences, joined by a space: the text to which nuggetizer assigns nuggets."""
         return " ".join(one.text for one in self.sentences)
 
     @property
     def length(self) -> int:
-        """Words by the track's own count: what white space divides, after NFKC."""
+        """The number of words by the track's rule: split at white space, after NFKC."""
         return sum(len(unicodedata.normalize("NFKC", one.text.strip()).split()) for one in self.sentences)
 
     def line(self) -> str:
-        """The line of the file, as ragnarok writes it: in ASCII in 2024, in UTF-8 in 2025."""
+        """The line of the file, in ragnarok's form: in ASCII in 2024, in UTF-8 in 2025."""
         answer = [{"text": one.text, "citations": list(one.citations)} for one in self.sentences]
         if self.metadata is None:
             row: dict[str, Any] = {
@@ -74,7 +74,7 @@ class RagAnswer:
 
 
 def read_answers(file: Path) -> Iterator[tuple[str, RagAnswer]]:
-    """Where each answer stands, and the answer; DataError names file and line of one that cannot be read."""
+    """The place of each answer, and the answer; DataError names file and line of an unreadable one."""
     for where, row in json_rows(file):
         try:
             yield where, _answer(parse_json(row))
@@ -120,13 +120,13 @@ def _sentence(given: Any, number: int, references: Sequence[str]) -> Sentence:
 
 
 def marked(sentences: Sequence[Sentence]) -> str:
-    """The sentences as one text with marks; [1] is the first reference. `sentences_of` reads it."""
+    """The sentences as one text with marks; [1] is the first reference. `sentences_of` parses it."""
     texts = (one.text + "\u2028" + "".join(f"[{place + 1}]" for place in one.citations) for one in sentences)
     return "\n\n".join(texts)
 
 
 def sentences_of(text: str) -> tuple[Sentence, ...]:
-    """The sentences of an answer with marks, those that the answer gives or those of its text."""
+    """The sentences of an answer with marks, given by the answer or split from its text."""
     found = given_sentences(text)
     given = statements_of(text) if found is None else found
     return tuple(Sentence(one.text, tuple(number - 1 for number in one.cited)) for one in given)

@@ -1,4 +1,4 @@
-"""The command `ragauge trec_rag`: a job as TREC RAG's files, and the scores of nuggets' assignments."""
+"""The command `ragauge trec_rag`: writes a job as TREC RAG's files, and scores nugget assignments."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     given = _parser().parse_args(arguments)
     if given.command == "scores":
         from ragauge.plugins.trec_rag.scores import write_scores

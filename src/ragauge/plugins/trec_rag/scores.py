@@ -1,4 +1,4 @@
-"""The scores of AutoNuggetizer's assignments, as nuggetizer's `metrics` computes and writes them."""
+"""The scores of AutoNuggetizer's assignments, as in nuggetizer's `metrics`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = ("strict_vital", "strict_all", "vital", "all")
 
 
 def score_lines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """qid and the four scores of every row, and a last row `all` of their means.
+    """qid and the four scores of every row, then a row `all` of their means.
 
     A topic without a nugget to count scores 0. Means are `statistics.mean`'s, correctly rounded.
     """
@@ -33,7 +33,7 @@ def score_lines(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def read_rows(file: Path) -> list[Mapping[str, Any]]:
-    """The rows of a file of assignments; DataError names file and line of one that is none."""
+    """The rows of a file of assignments; DataError names file and line of an invalid one."""
     found = []
     for where, line in json_rows(file):
         try:

@@ -54,7 +54,7 @@ class RagReferences(RecordedRetrieval):
         return _rows(file)
 
     def bring(self, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The run of the references; DataError for one that is no document of the dataset."""
+        """The run of the references; DataError for one outside the dataset's documents."""
         if len(chunks):
             return super().bring(topics, chunks, tools)
         log.warning("contexts are empty, since the texts of the references are not known: dataset.docs=… has them")
@@ -64,7 +64,7 @@ class RagReferences(RecordedRetrieval):
 
 @dataclass(frozen=True)
 class RagAnswers(RecordedAnswers):
-    """The answers of a participant, each the sentences joined by a space.
+    """A participant's answers, each the sentences joined by a space.
 
     The column `cited_answer` has the citations behind each sentence: [1] is the first reference.
     """

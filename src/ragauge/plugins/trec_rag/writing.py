@@ -1,4 +1,4 @@
-"""A finished job as files of TREC RAG: its answers, its ranking with ir_metadata, its nuggets and assignments."""
+"""Writes a finished job as files of TREC RAG: answers, ranking with ir_metadata, nuggets and assignments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MARKS: Mapping[str, Sequence[str]] = {
 def write_files(
     folder: Path, out: Path, run_id: str | None, year: int | None, team: str, force: bool = False
 ) -> dict[str, int]:
-    """Writes the files of the job in a folder; how many rows each has.
+    """Writes the files of the job in a folder; returns the number of rows of each.
 
     answers.jsonl, run.trec, and, where nuggets were measured, nuggets.jsonl and assignments.jsonl.
     run_id, year: None is that of a participant's run that was read, else the retriever's name and 2024.
@@ -66,7 +66,7 @@ def write_files(
 
 
 def rag_answers(folder: Path, run_id: str | None, year: int | None, team: str) -> Iterator[RagAnswer]:
-    """The answers of a job, by topic; without those that a sample left out.
+    """The answers of a job, by topic; omits those that a sample left out.
 
     Those of a participant's run are what was read. Other answers cite by the marks in their text: references are the
     documents of the context, or, where these are more than the track allows, those that are cited. A mark without a
@@ -97,7 +97,7 @@ def rag_answers(folder: Path, run_id: str | None, year: int | None, team: str) -
 def _cited(
     documents: list[str], sentences: tuple[Sentence, ...], most: int
 ) -> tuple[tuple[str, ...], tuple[Sentence, ...]]:
-    """The references, each once, and the sentences with their places in them."""
+    """The distinct references, and the sentences with positions in them."""
     known = [[documents[at] for at in one.citations if at < len(documents)] for one in sentences]
     references = list(dict.fromkeys(documents))
     if len(references) > most:
@@ -109,7 +109,7 @@ def _cited(
 
 
 def _nuggets(folder: Path, answers: Mapping[str, RagAnswer]) -> list[dict[str, Any]]:
-    """The rows of nuggetizer's assignments, where the job measured nuggets."""
+    """The rows of nuggetizer's assignments, if the job measured nuggets."""
     if not (folder / DETAILS_FILE).is_file():
         return []
     details = read_table(folder, DETAILS_FILE)
@@ -177,7 +177,7 @@ def ir_metadata(metadata: Mapping[str, Any]) -> str:
 
 
 def read_ir_metadata(run: str) -> dict[str, Any] | None:
-    """The metadata in the header of a run's text; None where it has none."""
+    """The metadata in the header of a run's text; None if it has none."""
     lines = run.splitlines()
     if _START not in lines or _END not in lines:
         return None

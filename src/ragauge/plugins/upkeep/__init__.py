@@ -1,1 +1,1 @@
-"""`ragauge store`: stored outputs of stages (docs/store.md); `ragauge ledger`: calls that were paid for."""
+"""`ragauge store`: stored outputs of stages (docs/store.md); `ragauge ledger`: paid calls."""

@@ -1,4 +1,4 @@
-"""Whether an entry is what its maker wrote: its key, its files, its frames."""
+"""Checks that an entry is intact: its key, its files, its frames."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ragauge.store import KEY_FILE, Key, damage_in, damage_in_words, frame_diges
 
 
 def damage(item: Item) -> list[str]:
-    """Everything that is wrong with an entry; empty for a whole one, and for one that is gone by now.
+    """All damage of an entry; empty for an intact one, and for one removed meanwhile.
 
     It compares the digest of its key with its folder's name (unless a secret was kept out of key.json). It compares the
     SHA-256 of every file with the recorded one, and each frame's content digest. A frame with a schema is checked

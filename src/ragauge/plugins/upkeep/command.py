@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     given = _parser().parse_args(arguments)
     # After the arguments: they import for seconds, and the help of ragauge reads ABOUT alone.
     from ragauge import track

@@ -1,4 +1,4 @@
-"""One entry in detail: finding it by the beginning of its digest, what it was made from, its files."""
+"""One entry in detail: found by the beginning of its digest, with its inputs and files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ragauge.store import damage_in_words
 
 
 def find(root: Path, items: Sequence[Item], target: str) -> Item:
-    """The entry whose digest begins with `target`, or with what follows <stage>/ in it.
+    """The entry whose digest begins with `target`, or with the part after <stage>/.
 
     ConfigError where none does, or several do.
     """
@@ -61,7 +61,7 @@ def _params(manifest: Mapping[str, Any]) -> list[str]:
 
 
 def _inputs(inputs: Mapping[str, str], items: Sequence[Item]) -> Iterator[str]:
-    """A line per input: its name, its digest, and the entries that have this digest or hold such a frame."""
+    """A line per input: its name, its digest, and the entries with this digest or with such a frame."""
     length = prefix_length(items)
     for name, digest in inputs.items():
         holders = [
@@ -73,7 +73,7 @@ def _inputs(inputs: Mapping[str, str], items: Sequence[Item]) -> Iterator[str]:
 
 
 def _files(item: Item) -> Iterator[str]:
-    """A line per file: its name, its size, and rows and columns of a frame."""
+    """A line per file: its name, its size, and a frame's rows and columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""`ragauge store gc`: removes entries by their last use and by what the runs in MLflow need."""
+"""`ragauge store gc`: removes entries by last use and by the needs of MLflow runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Removed:
     freed: int = 0
 
     def remove(self, name: str, size: int, remove: Callable[[], bool]) -> None:
-        """Removes one thing of so many bytes, by a function that says whether it could."""
+        """Removes one thing of so many bytes, by a function that returns whether it succeeded."""
         try:
             done = self.dry_run or remove()
         except OSError as error:
@@ -48,7 +48,7 @@ def gc(
     vectors: bool = False,
     dry_run: bool = False,
 ) -> int:
-    """Removes entries not used for `keep_days` that no kept run needs; prints what went, what stays and why.
+    """Removes entries unused for `keep_days` that no kept run needs; prints removed and kept ones with reasons.
 
     Nothing is removed where MLflow cannot be asked. Removed, too: entries that killed processes left half-made,
     checkpoints of trainings that wrote nothing for `keep_days`, and with `vectors` those of models that no kept entry
@@ -110,7 +110,7 @@ def gc(
 
 
 def _needs(runs: Sequence[track.LoggedRun]) -> dict[str, list[str]]:
-    """The names of entries that runs recorded, with the runs; DataError where a finished job is silent."""
+    """The names of entries recorded by runs, with the runs; DataError if a finished job recorded none."""
     jobs = [run for run in runs if run.tags.get("role") == "job"]
     silent = [run for run in jobs if run.status == "FINISHED" and run.entries is None]
     if silent:
@@ -144,7 +144,7 @@ def _print_sum(title: str, items: Sequence[Item]) -> None:
 def _print_items(
     title: str, items: Sequence[Item], length: int, needed: Mapping[str, Sequence[str]] | None = None
 ) -> None:
-    """The sum and a line per entry: what made it or, where that is known, the runs that need it."""
+    """The sum and a line per entry: its maker or, if known, the runs that need it."""
     _print_sum(title, items)
     rows = []
     for item in items:

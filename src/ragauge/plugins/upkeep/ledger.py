@@ -1,4 +1,4 @@
-"""The command `ragauge ledger`: lists the calls that the ledger keeps, and forgets chosen ones."""
+"""The command `ragauge ledger`: lists the calls in the ledger, and forgets chosen ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Listed(NamedTuple):
 
 
 def _chosen(ledger: Ledger, given: argparse.Namespace, job: Path | None) -> list[_Listed]:
-    """The calls that every given option chooses, and which a job in the folder `job` made, the latest first."""
+    """The calls that match every given option, and that a job in the folder `job` made, the latest first."""
 
     def read(call: Call, at: float) -> _Listed | None:
         chat = json.loads(call.request).get("chat", {})
@@ -58,7 +58,7 @@ def _chosen(ledger: Ledger, given: argparse.Namespace, job: Path | None) -> list
 
 
 def _print(calls: Sequence[_Listed]) -> None:
-    """Prints sums of every model and state, and the latest calls."""
+    """Prints sums by model and state, and the latest calls."""
     head = ("model", "state", "calls", "USD", "first", "last")
     groups: dict[tuple[str, str], list[_Listed]] = {}
     for call in calls:
@@ -76,7 +76,7 @@ def _print(calls: Sequence[_Listed]) -> None:
 
 
 def _job_of(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """Where the jobs of a job's or a sweep's folder were written, and the record of the first that has one."""
+    """The original folder of a job's or sweep's jobs, and the first job record in it."""
     if not folder.is_dir():
         raise ConfigError(f"--job {folder}: no such folder; allowed is that of a job or of a sweep")
     for path in (folder / RECORD_FILE, *sorted(folder.glob(f"*/{RECORD_FILE}"))):
@@ -88,7 +88,7 @@ def _job_of(folder: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def _place(given: argparse.Namespace, record: dict[str, Any]) -> str:
-    """Where the ledger is: as given, else that of the job, else the one that a run would use."""
+    """The place of the ledger: the given one, else the job's, else the one that a run would use."""
     from ragauge.llms.ledger import existing_place
 
     ledgers = sorted(set(record.get("ledgers", {}).values()))
@@ -134,7 +134,7 @@ def _parser() -> argparse.ArgumentParser:
 
 @told
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
+    """Runs the command; returns its exit code."""
     given = _parser().parse_args(arguments)
     from ragauge.llms.ledger import open_ledger  # after the arguments: it imports for a second
 

@@ -1,4 +1,4 @@
-"""The content of a store's folder: entries with their sizes and times, vectors and pair scores beside them."""
+"""The content of a store's folder: entries with sizes and times, vectors and pair scores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_VALUE, _MAX_WORDS = 32, 100  # characters of one parameter, and of all word
 
 @dataclass(frozen=True)
 class Item:
-    """An entry as it lies on the disk, whole or not.
+    """An entry on disk, whole or not.
 
     `size` in bytes; `made` and `used` in seconds since 1970; `state` changes whenever the entry is used or
     made again. `manifest` is the content of key.json, empty where that cannot be read; `unreadable` says why.
@@ -54,7 +54,7 @@ class Item:
 
     @property
     def used(self) -> float:
-        """When it was last read or made."""
+        """The time when it was last read or made."""
         return self.state[1] / 1e9
 
     @property
@@ -67,7 +67,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Vectors:
-    """The cached vectors, or pair scores, of one model: folder, bytes, segments, the newest one's time."""
+    """The cached vectors, or pair scores, of one model: folder, bytes, segments, and the newest segment's time."""
 
     path: Path
     size: int
@@ -81,7 +81,7 @@ class Vectors:
 
 
 def list_items(root: Path) -> list[Item]:
-    """The entries of a store, by stage and digest; those that vanish meanwhile are left out."""
+    """The entries of a store, by stage and digest; omits those that vanish meanwhile."""
     found = []
     for path in sorted(root.glob("[!.]*/*")):
         if path.parent.name == CHECKPOINTS:
@@ -105,7 +105,7 @@ def list_vectors(root: Path) -> list[Vectors]:
 
 
 def state_of(path: Path) -> tuple[int, int]:
-    """The inode of an entry's folder, and when it was last used in nanoseconds since 1970."""
+    """The inode of an entry's folder, and its last use in nanoseconds since 1970."""
     stat = path.lstat()
     try:
         return stat.st_ino, (path / KEY_FILE).lstat().st_mtime_ns
@@ -135,7 +135,7 @@ def _item(path: Path) -> Item:
 
 
 def models_of(items: Iterable[Item]) -> dict[str, str]:
-    """The names of the models that made the entries, by the name of the folder of vectors or pair scores.
+    """The models that made the entries, by the name of the folder of vectors or pair scores.
 
     An embedder is known by all of its identity, other models by what their component calls `scorer`, wherever it is.
     """
@@ -156,7 +156,7 @@ def models_of(items: Iterable[Item]) -> dict[str, str]:
 
 
 def model_of(vectors: Vectors, models: Mapping[str, str]) -> str | None:
-    """The name of the model whose vectors or pair scores a folder holds; None where it made no entry."""
+    """The model whose vectors or pair scores a folder holds; None if it made no entry."""
     return models.get(vectors.path.name.partition("-")[0])
 
 
@@ -187,7 +187,7 @@ def _cut(text: str, length: int) -> str:
 
 
 def prefix_length(items: Sequence[Item]) -> int:
-    """How many characters tell all digests of a store apart."""
+    """The number of characters that distinguishes all digests of a store."""
     digests = {item.digest for item in items}
     length = MIN_PREFIX
     while len({digest[:length] for digest in digests}) < len(digests):
@@ -206,11 +206,11 @@ def size_text(size: int) -> str:
 
 
 def words_on(vectors: Vectors, models: Mapping[str, str]) -> str:
-    """Size and model of cached vectors or pair scores; `models` are those that made entries."""
+    """Size and model of cached vectors or pair scores; `models` made the entries."""
     return f"{size_text(vectors.size)}, of {model_of(vectors, models) or 'a model that made no entry'}"
 
 
 def row(item: Item, length: int) -> tuple[str, ...]:
-    """An entry in a table: stage, digest, size, made, last used, what made it."""
+    """An entry as a table row: stage, digest, size, made, last used, maker."""
     times = (time_text(item.made), time_text(item.used))
     return (item.stage, item.digest[:length], size_text(item.size), *times, item.what)

@@ -1,4 +1,4 @@
-"""Which entries of a store may be removed, and their removal while other processes read and write.
+"""Chooses removable entries of a store, and removes them while other processes read and write.
 
 A reader sets the time of `key.json` before it reads anything. An entry is renamed away under its lock, and its time
 looked at again. If it was used since it was chosen, it is put back. So a reader finds a whole entry or none, and makes
@@ -29,7 +29,7 @@ _CLOCKS = 120.0  # seconds by which the clocks of two machines may differ
 
 @dataclass(frozen=True)
 class Choice:
-    """Entries that may go, and those that stay: used lately, used by a job that runs, needed by a run."""
+    """Entries that may go, and those that stay: used lately, used by a running job, needed by a run."""
 
     gone: list[Item]
     recent: list[Item]
@@ -43,7 +43,7 @@ def choose(
     in_use_since: float,
     needed: Mapping[str, Sequence[str]],
 ) -> Choice:
-    """Which entries may go: not used since a time, nor since a running job began, nor needed by a run.
+    """Entries that may go: unused since a time and since a running job began, and needed by no run.
 
     Times are seconds since 1970; `in_use_since` is infinite where no job runs. `needed` has the names
     (<stage>/<digest>) of entries that kept runs need.
@@ -64,7 +64,7 @@ def choose(
 def choose_vectors(
     vectors: Sequence[Vectors], kept: Sequence[Item], used_since: float
 ) -> tuple[list[Vectors], list[Vectors]]:
-    """Vectors that may go, and those that stay: written since a time, or of a model of a kept entry.
+    """Vectors that may go, and those that stay: written since a time, or of a kept entry's model.
 
     Pair scores are treated as vectors are.
     """
@@ -77,13 +77,13 @@ def choose_vectors(
 
 
 def remove_item(root: Path, item: Item) -> bool:
-    """Removes an entry; False, and it stays, where it was used, or made again, since it was listed."""
+    """Removes an entry; False, and it stays, if it was used or remade since it was listed."""
     lock = f"{item.digest}.lock"
     return _remove(root, item.path, lock, lambda path: state_of(path) == item.state)
 
 
 def remove_vectors(root: Path, vectors: Vectors) -> bool:
-    """Removes the vectors of a model; False, and they stay, where a process is writing or wrote more."""
+    """Removes the vectors of a model; False, and they stay, if a process is writing or wrote more."""
     listed = {segment.name for segment in vectors.segments}
     claims = claims_of(root, vectors.path)
 
@@ -95,7 +95,7 @@ def remove_vectors(root: Path, vectors: Vectors) -> bool:
 
 
 def remove_segment(root: Path, segment: Path) -> bool:
-    """Removes one segment; False, and it stays, where a process is writing to its folder."""
+    """Removes one segment; False, and it stays, if a process is writing to its folder."""
     return _remove(root, segment, lock_name(segment.parent), os.path.lexists)
 
 
@@ -122,18 +122,18 @@ def _remove(root: Path, path: Path, lock: str, unchanged: Callable[[Path], bool]
 
 
 def old_checkpoints(root: Path, used_since: float) -> list[Path]:
-    """Checkpoints of trainings in which nothing was written since a time."""
+    """Training checkpoints without writes since a time."""
     folders = sorted(path for path in root.glob(f"{CHECKPOINTS}/*") if path.is_dir())
     return [folder for folder in folders if _newest(folder) < used_since]
 
 
 def remove_checkpoints(root: Path, folder: Path, used_since: float) -> bool:
-    """Removes the checkpoints of a training; False, and they stay, where it runs or wrote more meanwhile."""
+    """Removes the checkpoints of a training; False, and they stay, if it runs or wrote more meanwhile."""
     return _remove(root, folder, f"{folder.name}.lock", lambda path: _newest(path) < used_since)
 
 
 def abandoned_drafts(root: Path, now: float) -> list[Path]:
-    """Drafts in which nothing was written for a day: what killed processes left."""
+    """Drafts without writes for a day, left by killed processes."""
     drafts = [*root.glob(".drafts/*"), *(path for kind in KINDS for path in root.glob(f"{kind}/*/draft-*"))]
     return [draft for draft in drafts if now - _newest(draft) > _ABANDONED]
 

@@ -19,7 +19,7 @@ _LEDGER = "ledger.db"
 
 
 def ls(root: Path, stage: str | None, sort: str | None) -> int:
-    """Prints a table of the entries, sums of every stage, and what lies beside them."""
+    """Prints a table of the entries, sums by stage, and the vectors and drafts beside them."""
     items = listing.list_items(root)
     length = listing.prefix_length(items)
     stages = {item.stage: [other for other in items if other.stage == item.stage] for item in items}
@@ -51,7 +51,7 @@ def _print_beside(root: Path, items: Sequence[Item]) -> None:
 
 
 def show(root: Path, target: str, uris: Sequence[str]) -> int:
-    """Prints all that is known of one entry, the runs that used it included."""
+    """Prints all details of one entry, including the runs that used it."""
     items = listing.list_items(root)
     item = details.find(root, items, target)
     print("\n".join(visible(line) for line in details.detail_lines(item, items)))
@@ -69,7 +69,7 @@ def show(root: Path, target: str, uris: Sequence[str]) -> int:
 
 
 def verify(root: Path, delete: bool) -> int:
-    """Reads every entry again and prints the damaged ones with the reasons; 2 if there are any."""
+    """Rereads every entry and prints the damaged ones with the reasons; returns 2 if there are any."""
     items = listing.list_items(root)
     length = listing.prefix_length(items)
     segments = [segment for vectors in listing.list_vectors(root) for segment in vectors.segments]
