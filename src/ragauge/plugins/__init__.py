@@ -1,2 +1,1 @@
-"""Parts that not every job needs: a folder for each subject, found by entry points as another package is
-(docs/rooms.md)."""
+"""Optional parts: a folder per subject, found by entry points like another package (docs/rooms.md)."""

@@ -59,7 +59,7 @@ class Beir(JudgedSource):
         }
 
     def load(self) -> Dataset:
-        """The collection, its documents in batches; DataError names file, line, qid and what is wrong."""
+        """The collection, its documents in batches; DataError names file, line, qid and error."""
         files = self.files()
         corpus, queries, qrels = (files[role] for role in ("corpus", "queries", "qrels"))
         return judged_dataset(

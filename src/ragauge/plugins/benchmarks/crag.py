@@ -28,7 +28,7 @@ _ATTRIBUTES = {  # ours: CRAG's
 
 @dataclass(frozen=True)
 class CRAG(OneFile):
-    """CRAG (Yang et al., 2024) from `path`. It says nothing of evidence.
+    """CRAG (Yang et al., 2024) from `path`, without evidence.
 
     documents: `snippets` or `pages`, what the documents are: the distinct snippets of the search results, or
     the text of their pages. invalid: `unanswerable` or `reference`, what the answer "invalid question" is.
@@ -47,7 +47,7 @@ class CRAG(OneFile):
         require_choice("dataset.invalid", self.invalid, ("unanswerable", "reference"))
 
     def load(self) -> Dataset:
-        """The collection; DataError names file, line, qid and what is wrong."""
+        """The collection; DataError names file, line, qid and error."""
         file = self.files()["path"]
         gather = Gatherer(self)
         corpus = Paragraphs(gather)

@@ -118,7 +118,7 @@ def _values(dice: _Dice) -> list[str]:
 
 
 class _Dice:
-    """Choices by `random.random`, whose sequence Python promises to keep for a seed."""
+    """Choices by `random.random`, whose sequence for a seed Python keeps stable."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed).random

@@ -54,8 +54,8 @@ def credits(
 
 
 def rests_on(passages: pd.DataFrame, found: pd.DataFrame, held: float, share: float) -> np.ndarray:
-    """bool by row: the passage holds at least `held` of the answer's words, and has at least `share` of the
-    highest credit of such a passage of its topic.
+    """bool by row: the passage holds at least `held` of the answer's words, and at least `share` of the highest
+    credit among such passages of its topic.
     """
     enough = (found["held"] >= held) & (found["credit"] > 0)
     best = found["credit"].where(enough).groupby(passages["qid"], sort=False).transform("max")

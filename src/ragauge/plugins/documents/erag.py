@@ -36,7 +36,7 @@ _ALWAYS_CUT = ("P", "R", "Success")
 
 @dataclass(frozen=True)
 class ERag:
-    """Measures of the ranking, whose relevance labels are what the LLM makes of each text alone.
+    """Measures of the ranking, with relevance labels from the LLM's answers to each text alone.
 
     depth: how many of the ranked texts the LLM gets, each alone; one longer than n_tokens is cut there.
     by: the worth of the answer: `contains`, `em`, `f1` against the reference answers, or `judge`, which is 1 for class

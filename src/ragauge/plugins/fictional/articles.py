@@ -42,7 +42,7 @@ def text_of(article: Sequence[Sentence]) -> str:
 
 
 def write_article(region: Region, entity: Entity, facts: Facts | None = None) -> list[Sentence]:
-    """The sentences of an entity's article; every fact stands in exactly one.
+    """The sentences of an entity's article; exactly one states each fact.
 
     With other `facts` of the same relations the article is the same but for their values.
     """

@@ -322,8 +322,8 @@ def _p_chance(
 
 
 def _p_best(values: np.ndarray, df: float) -> np.ndarray:
-    """Of AUCs [1 + resamples, measures], of which the first is of the rows as they are, the p of each measure that
-    no other is better: from the largest of the normalised differences to the others (max-t), as in `estimate.best`.
+    """The p of each measure that no other is better, for AUCs [1 + resamples, measures] with the original rows
+    first: from the largest of the normalised differences to the others (max-t), as in `estimate.best`.
 
     The measures with p >= 0.05 hold the best in 95 %. What was found is taken for Student's t of `df` degrees of
     freedom (`Pairs`), and brought to the scale of the normal resamples.

@@ -104,9 +104,7 @@ def check_bounds(
 
 
 def check_settings(gate: Gate, where: str = "gate.") -> None:
-    """ConfigError for a tolerance without a baseline, a baseline that no rule compares with, and settings of a look
-    where none is taken.
-    """
+    """ConfigError for a tolerance without a baseline, an unused baseline, and settings of a look without a look."""
     if gate.look is None and (gate.max_topics is not None or gate.series):
         key = "series" if gate.max_topics is None else "max-topics" if where == "--" else "max_topics"
         raise ConfigError(f"{where}{key}: it is of a look at growing topics; give {where}look=2/5")

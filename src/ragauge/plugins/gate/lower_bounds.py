@@ -94,8 +94,8 @@ def weighted_below(values: np.ndarray, counts: np.ndarray) -> float:
 
 @cache
 def _points() -> tuple[np.ndarray, np.ndarray]:
-    """Where an integral from 0 to infinity is taken, and how much each point counts: Gauss's rule of ten
-    points in each of 200 equal parts of t / (1 + t).
+    """Nodes and weights for an integral from 0 to infinity: Gauss's rule of ten points in each of 200 equal
+    parts of t / (1 + t).
     """
     nodes, weights = np.polynomial.legendre.leggauss(10)
     x = ((np.arange(200)[:, None] + (nodes + 1) / 2) / 200).ravel()

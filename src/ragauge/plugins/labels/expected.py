@@ -28,8 +28,8 @@ _PENALTY = 3.0  # scikit-learn's C
 
 @dataclass(frozen=True)
 class Expected:
-    """sizes: of every row, to which the probabilities of a system's answers are proportional. uniform: the share that
-    is the same for all answers. learnt_from: labelled answers that the judge's errors were learnt from, 0 for none.
+    """sizes: of every row; drawing probabilities within a system are proportional to them. uniform: the share equal
+    for all answers. learnt_from: the number of labelled answers behind the judge's expected errors, 0 for none.
     """
 
     sizes: np.ndarray

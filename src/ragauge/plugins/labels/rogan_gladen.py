@@ -26,8 +26,8 @@ class Rate:
 
 @dataclass(frozen=True)
 class Judge:
-    """Sensitivity: how often the judge calls right what people call right; specificity: how often it calls the others
-    not right."""
+    """Sensitivity: the judge's share of right among answers that people call right; specificity: its share of not
+    right among the others."""
 
     sensitivity: Rate
     specificity: Rate

@@ -280,8 +280,8 @@ def foreseen_figure(table: pd.DataFrame) -> Figure:
 
 
 def foreseen_errors(table: pd.DataFrame) -> dict[str, float]:
-    """Mean absolute errors of a table of `foresee`: `unjudged_<share>_mae_<method>`, over systems whose
-    shares are known; {} where none are.
+    """Mean absolute errors of a table of `foresee`: `unjudged_<share>_mae_<method>`, over systems with known
+    shares; {} without any.
     """
     known = table[table["judged"].notna()]
     return {

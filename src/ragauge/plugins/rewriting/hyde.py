@@ -24,7 +24,7 @@ _LABEL = re.compile(r"^\W*passage(?:\s*\d+)?\s*:\W*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class HyDE:
-    """Hypothetical passages as the query: what an answer would look like, right or not.
+    """Hypothetical passages as the query: texts in the form of an answer, right or not.
 
     One request per topic asks for all n_passages (the same request twice would be answered alike). They are one search.
     Dense retrievers take the mean of the vectors of the passages (as passages) and of the question (as a query).

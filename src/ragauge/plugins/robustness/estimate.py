@@ -1,5 +1,5 @@
 """Four abilities of an LLM (to bear noise, decline without evidence, join documents, see through errors), and
-whether orders in what an LLM and its judge read change verdicts.
+whether orders in contexts and answers change verdicts.
 
 Source of the abilities: Chen et al., Benchmarking Large Language Models in Retrieval-Augmented Generation
 (RGB), AAAI 2024. docs/robustness.md lists the differences from it.

@@ -24,7 +24,7 @@ _OWN_LETTERS = 32  # of a text that stands in another whole by more than chance
 
 @dataclass(frozen=True)
 class Noise(Arms):
-    """Evidence mixed with distractors: how much of what is retrieved may be wrong, and where it may stand.
+    """Evidence mixed with distractors: varies how much of the retrieved text is wrong, and the evidence's place.
 
     noise_rate: the expected share of distractors, in [0, 1]. A topic keeps (1 - noise_rate) * n_passages chunks of
         evidence, rounded up or down by a coin of its own, but no more than it has. Distractors take the other places.

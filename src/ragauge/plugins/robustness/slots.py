@@ -28,7 +28,7 @@ _UNSPACED = re.compile(f"[{WITHOUT_SPACES}]")
 
 @dataclass(frozen=True)
 class Slots:
-    """1 where of every slot of the answer one of its alternatives stands in it, letter for letter, else 0.
+    """1 if the answer contains, letter for letter, an alternative of every expected slot, else 0.
 
     Upper and lower case are one, and white space does not count in an answer of a script that is written
     without. An

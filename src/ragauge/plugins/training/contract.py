@@ -118,8 +118,8 @@ class RunsTrainer(Protocol):
     def fit(
         self, outcomes: pd.DataFrame, n_boot: int, seed: int, embed: Callable[[Sequence[str]], np.ndarray] | None = None
     ) -> Fitted:
-        """Fits judged rows [qid, query, label, the features, weight where they stand for several, sweep, dataset,
-        retriever, llm]; equal qids are one topic. DataError where they cannot be learnt from.
+        """Fits judged rows [qid, query, label, the features, weight if a row stands for several, sweep, dataset,
+        retriever, llm]; equal qids are one topic. DataError if the rows do not allow a fit.
 
         embed: float [questions, dimensions] of questions, for a trainer whose `uses` names the embedder.
         """

@@ -140,8 +140,8 @@ class Samples:
 
 
 class _Fit:
-    """Scores and information of one fit. They leave out an isotonic map of P(5), where there is one: it is taken to add
-    as much noise to a mean share as the regression would have added.
+    """Scores and information of one fit. They ignore an isotonic map of P(5), if any, which is assumed to add as much
+    noise to a mean share as the regression would.
     """
 
     def __init__(self, model: PortablePredictor, sample: pd.DataFrame, penalty: float) -> None:

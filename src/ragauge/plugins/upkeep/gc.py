@@ -20,8 +20,7 @@ from ragauge.plugins.upkeep.listing import Item, Vectors, models_of, row, size_t
 
 @dataclass
 class _Removed:
-    """The removed entries (in a dry run: those that would be), those that stayed after all, and those that could not be
-    removed."""
+    """Entries removed (in a dry run: to be removed), kept after all, and impossible to remove."""
 
     dry_run: bool
     names: set[str] = field(default_factory=set)

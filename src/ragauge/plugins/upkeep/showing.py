@@ -19,7 +19,7 @@ _LEDGER = "ledger.db"
 
 
 def ls(root: Path, stage: str | None, sort: str | None) -> int:
-    """Prints a table of the entries, sums by stage, and the vectors and drafts beside them."""
+    """Prints a table of the entries, sums by stage, and the sizes of vectors and other files."""
     items = listing.list_items(root)
     length = listing.prefix_length(items)
     stages = {item.stage: [other for other in items if other.stage == item.stage] for item in items}

@@ -85,7 +85,7 @@ def _content(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=16_384)
 def _passage(text: str) -> tuple[tuple[frozenset[str], ...], frozenset[str], str]:
-    """The words of every sentence, those of all of them, and the words in their order with spaces around."""
+    """The words of every sentence, of all sentences, and the passage's words in order with spaces around."""
     sentences = tuple(frozenset(words(text[start:end])) for start, end in sentence_spans(text))
     return sentences, frozenset().union(*sentences), f" {' '.join(words(text))} "
 

@@ -44,7 +44,7 @@ class RelevanceBatches(DefaultBatchSampler):  # type: ignore[misc]
 
 
 def batches(rows: Sequence[Row], size: int, n: int, generator: np.random.Generator) -> list[list[int]]:
-    """n batches of at most `size` row numbers, none of them empty, as `RelevanceBatches` says."""
+    """n nonempty batches of at most `size` row numbers, by the rule of `RelevanceBatches`."""
     members: list[list[int]] = [[] for _ in range(n)]
     questions: list[set[str]] = [set() for _ in range(n)]
     passages: list[set[str]] = [set() for _ in range(n)]

@@ -29,8 +29,8 @@ _HEAD_LR = 30.0  # times the encoder's: heads start from nothing
 
 @dataclass(frozen=True)
 class Tuning:
-    """How a judge is tuned: `lr` is the encoder's highest learning rate, `precision` f32 or bf16, `looks` how
-    often the held-out examples are looked at.
+    """How a judge is tuned: `lr` is the encoder's highest learning rate, `precision` f32 or bf16, `looks` the
+    number of evaluations on the held-out examples.
     """
 
     epochs: int

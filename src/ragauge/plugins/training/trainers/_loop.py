@@ -183,7 +183,7 @@ def train_network(
 
 
 class _Rate:
-    """The learning rate as a share of its peak, by step; what transformers saves with a checkpoint."""
+    """The learning rate as a share of its peak, by step, in the form saved in transformers' checkpoints."""
 
     def __init__(self, warm_up: float) -> None:
         self.warm_up = warm_up
