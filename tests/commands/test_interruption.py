@@ -132,6 +132,11 @@ def test_a_job_that_sigterm_ended_says_so_in_its_record(tmp_path: Path) -> None:
     assert (record["error"], record["exit_code"]) == ("terminated by SIGTERM", 143)
 
 
+# What nohup starts, and all that it starts, has this signal ignored.
+heeded = pytest.mark.skipif(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="SIGHUP is ignored here")
+
+
+@heeded
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", ["one job", "sweep", "parallel sweep"])
 def test_a_terminal_that_is_closed_ends_runs_as_killed(tmp_path: Path, launcher: str) -> None:
@@ -162,7 +167,7 @@ def test_a_terminal_that_is_closed_ends_runs_as_killed(tmp_path: Path, launcher:
     assert {job.info.status for job in jobs} == {"KILLED"}
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGHUP, 129, marks=heeded)])
 def test_a_signal_is_raised_once_and_only_in_the_block(number: signal.Signals, code: int) -> None:
     before = signal.getsignal(number)
     survived = []
