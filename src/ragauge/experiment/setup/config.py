@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -195,14 +195,16 @@ def refuse_keys(config: Any) -> None:
         raise ConfigError(told)
 
 
-def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value that is no mapping or list, with its dotted key."""
-    if isinstance(value, dict):
+def leaves(value: Any, key: str = "", whole: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value that is no mapping or list, with its dotted key; any value under a key of the name `whole`."""
+    if whole and key.rpartition(".")[2] == whole:
+        yield key, value
+    elif isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _flat(item, f"{key}.{name}" if key else str(name))
+            yield from leaves(item, f"{key}.{name}" if key else str(name), whole)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _flat(item, f"{key}[{number}]")
+            yield from leaves(item, f"{key}[{number}]", whole)
     else:
         yield key, value
 
@@ -217,7 +219,7 @@ def _secrets_in_requests(plain: Any) -> Iterator[str]:
 
     plain: the config with its interpolations. Looked through are those of the texts, and those of what they name.
     """
-    flat = {key: str(value) for key, value in _flat(plain)}
+    flat = {key: str(value) for key, value in leaves(plain)}
     for key, text in flat.items():
         if "${" not in text or not _OF_REQUESTS.search(key):
             continue

@@ -22,7 +22,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.plain_files import open_plain
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
-from ragauge.experiment.setup.config import logged_yaml
+from ragauge.experiment.setup.config import leaves, logged_yaml
 from ragauge.experiment.setup.packages import config_packages
 
 MAX_LINES = 20  # of a list that are printed one by one
@@ -76,7 +76,7 @@ def vouched(conf: Path, config_dir: Path | None = None) -> Vouched:
     folders: list[Traversable] = [conf, *(package.folder for package in packages)]
     for folder in [*folders, *([config_dir] if config_dir is not None else [])]:
         for config in _configs(folder):
-            for path, value in _leaves(config):
+            for path, value in leaves(config, whole="_target_"):
                 key = path.rpartition(".")[2]
                 if not isinstance(value, str):
                     continue
@@ -157,10 +157,11 @@ def foreign(config: Mapping[str, Any], known: Vouched, given: Collection[str] = 
     from omegaconf import OmegaConf
 
     resolved = OmegaConf.create(dict(config))
-    references = {path: value for path, value in _leaves(config) if isinstance(value, str) and "${" in value}
+    every = list(leaves(config, whole="_target_"))
+    references = {path: value for path, value in every if isinstance(value, str) and "${" in value}
     chaining = [path for path, value in references.items() if _PLAIN.search(value)]
     found = []
-    for path, value in _leaves(config):
+    for path, value in every:
         if any(_is_within(path, key) for key in given):
             continue
         # A config of this clone names ${dataset} whole; ${.name} would mean another value in every mapping.
@@ -248,20 +249,6 @@ def _is_ledger(file: str) -> bool:
             return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'calls'").fetchone() is not None
     except (sqlite3.Error, ValueError):
         return False
-
-
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value that is no mapping or list, with its dotted key; of a `_target_` whatever stands there."""
-    if path.rpartition(".")[2] == "_target_":
-        yield path, value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _leaves(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _leaves(item, f"{path}[{number}]")
-    else:
-        yield path, value
 
 
 def _configs(folder: Traversable) -> Iterator[Any]:
