@@ -24,7 +24,7 @@ from ragauge.contract.finding import (
     Shown,
 )
 from ragauge.contract.jobs import Compared
-from ragauge.contract.labels import LABELS, METRIC_OF
+from ragauge.contract.labels import LABELS, MEASURE_OF
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metric_names import LEAST_JUDGED, MISSING, OF_VERDICTS
 from ragauge.measures.rankings import CLASSIC_NAMES, metric_of
@@ -40,8 +40,6 @@ _DEFAULT = (
 _BETTER = {name: label.better for name, label in LABELS.items() if label.better} | dict.fromkeys(
     CLASSIC_NAMES, "higher"
 )
-# Metric to measure of the pairs.
-_TESTED = {metric: measure for measure, metric in METRIC_OF.items()}
 _KEYS = ("run_id", "run", "system", "n_tokens", "compared")  # columns of the runs that are no metrics
 
 
@@ -156,7 +154,7 @@ def _column(
         best = ranked.eq(top) & (by_budget.transform("min") < by_budget.transform("max"))
     nan = pd.Series(float("nan"), index=table.index)
     lows, highs = (table.get(f"{name}_{end}", nan) for end in ("lo", "hi"))
-    differs = [p.get((run_id, _TESTED.get(name, name)), 1.0) < ALPHA for run_id in table["run_id"]]
+    differs = [p.get((run_id, MEASURE_OF.get(name, name)), 1.0) < ALPHA for run_id in table["run_id"]]
     rows = zip(values, lows, highs, best, differs, strict=True)
     return [Num(v, kind, lo, hi, f"{BEST * bool(b)} {DIFFERS * d}".strip()) for v, lo, hi, b, d in rows]
 

@@ -12,8 +12,9 @@ from typing import Literal
 
 # What systems are compared by before all else, as pairs of systems name it.
 HEADLINES = ("ir_score", "correct", "hallucination")
-# The metric of each, where it has another name.
-METRIC_OF = {"correct": "correct_share", "hallucination": "hallucination_share"}
+# The metrics that pairs name otherwise, and the other way round.
+MEASURE_OF = {"correct_share": "correct", "hallucination_share": "hallucination"}
+METRIC_OF = {measure: metric for metric, measure in MEASURE_OF.items()}
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from ragauge.contract.visible import table, visible
 WIDTH = 80  # columns of what a sweep prints at its end
 _RANKINGS = 3  # columns of measures of rankings on the terminal
 _SYSTEM = "system"
+_HEADLINES = {name: labels.label(name) for name in labels.HEADLINES}
 
 
 def job_line(name: str, values: Mapping[str, float]) -> str:
@@ -127,7 +128,7 @@ def detectable_text(
     """
     if detectable.empty:
         return ""
-    names = {name: labels.label(name) for name in labels.HEADLINES}
+    names = _HEADLINES
     if not detectable["measure"].isin(list(names)).any():
         names = {info.name: info.label for info in besides_rankings(answers) or answers}
     parts = []
@@ -151,8 +152,7 @@ def families_text(families: Families, pairs: pd.DataFrame, answers: Sequence[Ans
 
     pairs: the frame of `compare_pairs`.
     """
-    names = {info.name: info.label for info in answers}
-    names |= {name: labels.label(name) for name in labels.HEADLINES}
+    names = {info.name: info.label for info in answers} | _HEADLINES
     titles = {measure: names[measure] for measure in map(str, pairs["measure"].unique())}
     n = len(titles)
     if not n:

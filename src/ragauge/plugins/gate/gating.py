@@ -17,6 +17,7 @@ import pandas as pd
 
 from ragauge.contract.checks import is_number, require, require_fraction, require_number
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.labels import MEASURE_OF
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate._powered import difference_statistics, powered_means
 from ragauge.estimate.board import REJECTION
@@ -31,10 +32,7 @@ from ragauge.plugins.gate.rules import ALPHA
 Verdict = Literal["pass", "regressed", "inconclusive"]
 
 # Metrics of class shares by what `topic_tables` calls them.
-_CLASSES = {
-    "correct_share": "correct", "hallucination_share": "hallucination",
-    **{f"judge_share_{c}": f"judge_share_{c}" for c in range(1, 6)},
-}  # fmt: skip
+_CLASSES = {**MEASURE_OF, **{f"judge_share_{c}": f"judge_share_{c}" for c in range(1, 6)}}
 MISSING_SHARE = "judge_share_missing"
 SECOND_LOOK = 0.2  # of alpha: the level at which an inconclusive gate is looked at again
 _LOWER = {"hallucination_share", MISSING_SHARE, *(f"judge_share_{c}" for c in range(1, 5))}
