@@ -219,7 +219,7 @@ class _Places(ast.NodeVisitor):
     def _unit(self, node: ast.BinOp) -> None:
         for side in ("left", "right"):
             value = getattr(node, side)
-            if isinstance(value, ast.Constant) and value.value in _UNITS and value.value is not True:
+            if isinstance(value, ast.Constant) and value.value in _UNITS:
                 self._changed(node, "unit", **{side: ast.Constant(_UNITS[value.value])})
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
@@ -253,7 +253,7 @@ class _Places(ast.NodeVisitor):
                     self._argument(node, i, keyword.arg)
         if isinstance(node.func, ast.Attribute):
             self._method(node, node.func)
-        if name in ("average", "bincount", "fsum_weighted") and len(node.args) > 1:
+        if name in ("average", "bincount") and len(node.args) > 1:
             self._changed(node, "weight", args=node.args[:1])
         if name in _SEEDED and node.args:
             self._changed(node, "seed", args=[ast.Constant(0)], keywords=[])

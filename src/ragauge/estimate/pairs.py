@@ -55,15 +55,14 @@ def compare_pairs(
     random. For `correct` (class 5) and `hallucination` (classes 2 and 4) it is McNemar's exact test. A missing verdict
     is not right; for hallucinations its topic is left out of the pair. Where the frame has clusters, the test of every
     measure is that of the sums over clusters, whose signs flip (`sign_flip_p`). The interval is that of `paired_mean`
-    (`ir_score`) or of `paired_share_interval`. Where a
-    sample of either group's topics was judged (columns judged, stratum, p1..p5), `powered_difference` compares
-    `correct` and `hallucination` over all topics that both have. n counts the judged ones, and numbers are NaN where
-    they are too few. With several of the judge's prompts the values are means over them, tested by signs. Prompts that
-    are a sample widen intervals and raise p (ragauge.estimate.prompts). `correct` and `hallucination` are left out
-    where no row has a label. They are NaN for a pair if one of its groups lacks most of its verdicts
-    (`compared_by_class`). Columns of the answer measures `answers` are compared as the IR score is, on the topics
-    where both have a value; where `llm.sample` left topics out, by `sampled_difference`. p is NaN for a pair without a
-    common topic.
+    (`ir_score`) or of `paired_share_interval`. Where a sample of either group's topics was judged (columns judged,
+    stratum, p1..p5), `powered_difference` compares `correct` and `hallucination` over all topics that both have. n
+    counts the judged ones, and numbers are NaN where they are too few. With several of the judge's prompts the values
+    are means over them, tested by signs. Prompts that are a sample widen intervals and raise p
+    (ragauge.estimate.prompts). `correct` and `hallucination` are left out where no row has a label. They are NaN for a
+    pair if one of its groups lacks most of its verdicts (`compared_by_class`). Columns of the answer measures `answers`
+    are compared as the IR score is, on the topics where both have a value; where `llm.sample` left topics out, by
+    `sampled_difference`. p is NaN for a pair without a common topic.
     """
     tables = topic_tables(frame, group, answers)
     compared = compared_by_class(frame, group)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate._powered import powered_means
+from ragauge.estimate._powered import Powered, powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate
 from ragauge.estimate.sampled_means import limits_within_0_and_1
 
@@ -54,22 +54,21 @@ def corrected_mean(
     if not has.any():
         raise DataError("people found no evidence for any of the labelled topics, so no IR score can be corrected")
 
-    def powered(value: float) -> tuple[np.ndarray, np.ndarray]:
-        return (
-            np.where(has, np.nan_to_num(people) - value, 0.0)[:, None],
-            np.where(had, np.nan_to_num(made) - value, 0.0)[:, None],
-        )
+    def less(value: float) -> Powered:
+        of_people = np.where(has, np.nan_to_num(people) - value, 0.0)[:, None]
+        of_made = np.where(had, np.nan_to_num(made) - value, 0.0)[:, None]
+        return powered_means(of_people, of_made, labelled, stratum, clusters=clusters)
 
     shares = powered_means(has[:, None].astype(float), had[:, None].astype(float), labelled, stratum)
     share = float(shares.estimate[0]) if shares.estimate[0] > 0 else float(shares.classical[0])
     value = float(people[has].mean())
-    found = powered_means(*powered(value), labelled, stratum, clusters=clusters)
+    found = less(value)
     for _ in range(_STEPS):
         step = float(found.estimate[0]) / share
         value += step
         if abs(step) < 1e-12:
             break
-        found = powered_means(*powered(value), labelled, stratum, clusters=clusters)
+        found = less(value)
     from scipy.stats import t
 
     critical = float(t.isf((1 - level) / 2, found.df))
