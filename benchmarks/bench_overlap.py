@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from timing import against, print_header, print_row
+from timing import print_header, print_row
 
 from ragauge.measures.answers import Contains, ExactMatch, RougeL, RougeN, TokenF1
 from ragauge.plugins.overlap.bleu import Bleu
@@ -21,7 +21,6 @@ from ragauge.plugins.overlap.chrf import ChrF
 
 N_ANSWERS = 50_000
 ASKED = 1_000  # answers that the libraries are asked about
-SECONDS = 10  # goal for all measures
 WORDS = 20
 
 
@@ -80,7 +79,7 @@ def main() -> None:
     given = pd.DataFrame({"qid": qids, "n_tokens": 1000, "answer": pd.array(answers, "str")})
     none: Any = None
     measures = (ExactMatch(), TokenF1(), Contains(), Bleu(), RougeN(n=1), RougeN(n=2), RougeL(), ChrF())
-    for measure in measures:  # compiles
+    for measure in measures:  # imports
         measure.measure(topics.head(10), none, none, given.head(10), none)
     theirs, total = libraries(), 0.0
     print_header(f"{N_ANSWERS:,} answers", "ours", "library, one by one", "ratio", "values differ by at most")
@@ -108,7 +107,7 @@ def main() -> None:
             f"{each * N_ANSWERS / seconds:.0f}x",
             f"{off:.0e}",
         )
-    print_row("all of them", f"{total:.1f} s{against(SECONDS, total, at_most=True)}", "", "", "")
+    print_row("all of them", f"{total:.1f} s", "", "", "")
 
 
 if __name__ == "__main__":

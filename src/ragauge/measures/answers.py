@@ -24,7 +24,7 @@ from ragauge.contract.offers import MeasureOffers, offered
 from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references
 from ragauge.measures.scores import part_scores
-from ragauge.measures.tokens import LaidOut, by_tokens, of_language, places, tokens_of
+from ragauge.measures.tokens import Tokens, common_subsequence, matched, of_language, place_of, tokens_of
 from ragauge.texts.languages import AUTO, CODES, named_language
 
 _OF_ROUGE = ("words", "rouge_score", "squad", "plain")
@@ -102,6 +102,18 @@ class AgainstReferences:
         return pd.concat(frames, ignore_index=True)
 
 
+def of_pairs(
+    value: Callable[[list[str], list[str]], float],
+    tokens: Tokens,
+    answers: Sequence[str],
+    references: Sequence[str],
+) -> np.ndarray:
+    """The value of the tokens of every answer and its reference, float64 [pairs]."""
+    read = {text: tokens(text) for text in {*answers, *references}}
+    pairs = zip(answers, references, strict=True)
+    return np.array([value(read[answer], read[reference]) for answer, reference in pairs], dtype=float)
+
+
 @dataclass(frozen=True)
 class ByTokens(AgainstReferences):
     """A value of two lists of tokens.
@@ -127,14 +139,14 @@ class ByTokens(AgainstReferences):
         object.__setattr__(self, "articles", articles)
 
     @staticmethod
-    def of_tokens(answers: LaidOut, references: LaidOut) -> np.ndarray:
-        """Values of answers against references, as tokens, float64 [pairs]."""
+    def of_tokens(answer: list[str], reference: list[str]) -> float:
+        """The value of an answer's tokens against those of a reference."""
         raise NotImplementedError
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """The value of every pair."""
         tokens = tokens_of("tokens", str(self.tokens), self.articles or ())
-        return {self.info.name: self.of_tokens(*by_tokens(tokens, answers, references))}
+        return {self.info.name: of_pairs(self.of_tokens, tokens, answers, references)}
 
 
 @dataclass(frozen=True)
@@ -145,9 +157,9 @@ class ExactMatch(ByTokens):
     info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("em", "exact match", unit="share")
 
     @staticmethod
-    def of_tokens(answers: LaidOut, references: LaidOut) -> np.ndarray:
+    def of_tokens(answer: list[str], reference: list[str]) -> float:
         """1 or 0."""
-        return ((answers.sizes == references.sizes) & (places(answers, references) == 0)).astype(float)
+        return float(answer == reference)
 
 
 @dataclass(frozen=True)
@@ -158,11 +170,10 @@ class TokenF1(ByTokens):
     info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("f1", "token F1", unit="share")
 
     @staticmethod
-    def of_tokens(answers: LaidOut, references: LaidOut) -> np.ndarray:
+    def of_tokens(answer: list[str], reference: list[str]) -> float:
         """In [0, 1]; where one of the two has no token, whether neither has."""
-        common = answers.matches(references, 1)[:, 0]
-        sizes = answers.sizes + references.sizes
-        return np.where(sizes == 0, 1.0, 2 * common / np.maximum(sizes, 1))
+        sizes = len(answer) + len(reference)
+        return 2 * matched(answer, [reference], 1) / sizes if sizes else 1.0
 
 
 @dataclass(frozen=True)
@@ -173,10 +184,9 @@ class Contains(ByTokens):
     info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("contains", "contains the reference", unit="share")
 
     @staticmethod
-    def of_tokens(answers: LaidOut, references: LaidOut) -> np.ndarray:
+    def of_tokens(answer: list[str], reference: list[str]) -> float:
         """1 or 0; a reference without tokens stands in an answer without tokens alone."""
-        found = places(answers, references) >= 0
-        return np.where(references.sizes == 0, answers.sizes == 0, found).astype(float)
+        return float(place_of(reference, answer) >= 0 if reference else not answer)
 
 
 @dataclass(frozen=True)
@@ -198,15 +208,18 @@ class _Rouge(AgainstReferences):
         """The display properties."""
         raise NotImplementedError
 
-    def shared(self, texts: LaidOut, others: LaidOut) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sizes of the common part, the answer and the reference of every pair."""
+    def shared(self, answer: list[str], reference: list[str]) -> tuple[int, int, int]:
+        """Sizes of the common part, of the answer and of the reference."""
         raise NotImplementedError
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """Precision, recall or F1 of every pair, in [0, 1]; 0 where one of the two has no token."""
-        shared, own, other = self.shared(*by_tokens(tokens_of("tokens", self.tokens), answers, references))
+        return {self.info.name: of_pairs(self._value, tokens_of("tokens", self.tokens), answers, references)}
+
+    def _value(self, answer: list[str], reference: list[str]) -> float:
+        shared, own, other = self.shared(answer, reference)
         of = {"precision": own, "recall": other, "f1": (own + other) / 2}[self.value]
-        return {self.info.name: shared / np.maximum(of, 0.5)}
+        return shared / max(of, 0.5)
 
 
 @dataclass(frozen=True)
@@ -230,9 +243,10 @@ class RougeN(_Rouge):
         """rouge_1 for n = 1."""
         return AnswerMeasureInfo(f"rouge_{self.n}", f"ROUGE-{self.n}", unit="share")
 
-    def shared(self, texts: LaidOut, others: LaidOut) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def shared(self, answer: list[str], reference: list[str]) -> tuple[int, int, int]:
         """Numbers of matching n-grams, and of the n-grams of both."""
-        return texts.matches(others, self.n)[:, -1], texts.ngrams(self.n)[:, -1], others.ngrams(self.n)[:, -1]
+        own, other = (max(len(tokens) - self.n + 1, 0) for tokens in (answer, reference))
+        return matched(answer, [reference], self.n), own, other
 
 
 @dataclass(frozen=True)
@@ -246,12 +260,9 @@ class RougeL(_Rouge):
         """rouge_l."""
         return AnswerMeasureInfo("rouge_l", "ROUGE-L", unit="share")
 
-    def shared(self, texts: LaidOut, others: LaidOut) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def shared(self, answer: list[str], reference: list[str]) -> tuple[int, int, int]:
         """Tokens of the longest common subsequence, and the tokens of both."""
-        from ragauge.measures._answer_kernels import common_subsequences  # here, since numba takes its time
-
-        found = common_subsequences(texts.symbols, texts.at, others.symbols, others.at)
-        return found, texts.sizes, others.sizes
+        return common_subsequence(answer, reference), len(answer), len(reference)
 
 
 @dataclass(frozen=True)

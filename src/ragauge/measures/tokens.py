@@ -1,4 +1,4 @@
-"""The tokens of answers by name (of SQuAD, of MLQA, of ROUGE, plain words), and texts as numbers of tokens."""
+"""The tokens of answers by name (of SQuAD, of MLQA, of ROUGE, plain words), and what two lists of tokens share."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
-from itertools import chain
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -43,7 +40,6 @@ class _Bare(dict[int, int | None]):
         return found
 
 
-_FEW = 50_000  # symbols that Python counts in less time than importing numba takes
 _BARE = _Bare()
 _BARE_OF_ASCII = str.maketrans("", "", string.punctuation)
 
@@ -77,23 +73,12 @@ def ascii_words(text: str) -> list[str]:
     return _ASCII_WORDS.findall(text.lower())
 
 
-class Tokens:
-    """The tokens of a text: those of its words in sequence, except for texts with `across`."""
-
-    def __init__(self, read: Callable[[str], list[str]], across: str | None = None) -> None:
-        self._read, self._across = read, across
-
-    def __call__(self, text: str) -> list[str]:
-        return self._read(text)
-
-    def as_a_whole(self, text: str) -> bool:
-        """Whether the text's tokens differ from those of its words."""
-        return self._across is not None and self._across in text
+Tokens = Callable[[str], list[str]]
 
 
 def tokens_of(key: str, name: str, articles: Sequence[str] = _ENGLISH) -> Tokens:
     """The tokens named `name`; ConfigError with the config key if unknown."""
-    known: dict[str, Callable[[str], list[str]]] = {
+    known: dict[str, Tokens] = {
         "squad": _squad(articles),
         "mlqa": _mlqa(articles),
         "plain": plain,
@@ -101,15 +86,15 @@ def tokens_of(key: str, name: str, articles: Sequence[str] = _ENGLISH) -> Tokens
         "rouge_score": ascii_words,
     }
     require_choice(key, name, tuple(known))
-    return Tokens(known[name])
+    return known[name]
 
 
-def _squad(articles: Sequence[str]) -> Callable[[str], list[str]]:
+def _squad(articles: Sequence[str]) -> Tokens:
     without = _without(articles)
     return lambda text: without(text.lower().translate(_BARE_OF_ASCII)).split()
 
 
-def _mlqa(articles: Sequence[str]) -> Callable[[str], list[str]]:
+def _mlqa(articles: Sequence[str]) -> Tokens:
     without = _without(articles)
     return lambda text: _spaced(without(_lower(text).translate(_BARE))).split()
 
@@ -171,113 +156,47 @@ def _apart(text: str) -> Iterator[str]:
             inside = False
 
 
-@dataclass(frozen=True)
-class LaidOut:
-    """Texts as numbers in one array: text i is symbols[at[i] : at[i + 1]]; int64, equal symbols are equal tokens."""
-
-    symbols: np.ndarray
-    at: np.ndarray
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Number of symbols of each text, int64 [texts]."""
-        return np.diff(self.at)
-
-    def ngrams(self, order: int) -> np.ndarray:
-        """Numbers of 1- to n-grams of each text, int64 [texts, order]."""
-        return np.maximum(self.sizes[:, None] - np.arange(order), 0)
-
-    def matches(self, others: LaidOut, order: int, first: np.ndarray | None = None) -> np.ndarray:
-        """Numbers of 1- to n-grams of each text matched in the other text of the same index, int64 [texts, order].
-
-        first: those from first[i] to before first[i + 1] are the others of text i; an n-gram counts as often
-        as the one of them has it that has it most.
-        """
-        first = np.arange(len(self.at)) if first is None else first
-        if len(self.symbols) + len(others.symbols) <= _FEW:
-            return _counted(self, others, order, first)
-        from ragauge.measures._answer_kernels import ngram_matches  # here, since numba takes its time
-
-        found: np.ndarray = ngram_matches(self.symbols, self.at, others.symbols, others.at, first, order)
-        return found
+def ngrams(tokens: Sequence[Hashable], n: int) -> Counter[Hashable]:
+    """How often each n-gram stands among the tokens, or the characters of a text."""
+    if n == 1:
+        return Counter(tokens)
+    if isinstance(tokens, str):
+        return Counter(tokens[at : at + n] for at in range(len(tokens) - n + 1))
+    return Counter(zip(*(tokens[start:] for start in range(n)), strict=False))
 
 
-def _counted(texts: LaidOut, others: LaidOut, order: int, first: np.ndarray) -> np.ndarray:
-    """`LaidOut.matches` by Python's counters."""
-    found = np.zeros((len(texts.at) - 1, order), dtype=np.int64)
-    every, of_others = ([one.tolist() for one in np.split(part.symbols, part.at[1:-1])] for part in (texts, others))
-    for i in range(len(found)):
-        for n in range(1, order + 1):
-            most: Counter[tuple[int, ...]] = Counter()
-            for other in of_others[first[i] : first[i + 1]]:
-                most |= _ngrams(other, n)
-            found[i, n - 1] = (_ngrams(every[i], n) & most).total()
-    return found
+def matched(tokens: Sequence[Hashable], others: Sequence[Sequence[Hashable]], n: int) -> int:
+    """How many n-grams of the tokens stand in the others: each as often, at most, as the one that has it most.
+
+    "a b a" has three words in common with "a a b" and "b b": a twice, b once.
+    """
+    most = ngrams(others[0], n) if others else Counter()
+    for other in others[1:]:
+        most |= ngrams(other, n)
+    return sum(min(count, most[gram]) for gram, count in ngrams(tokens, n).items() if gram in most)
 
 
-def _ngrams(symbols: list[int], n: int) -> Counter[tuple[int, ...]]:
-    return Counter(zip(*(symbols[start:] for start in range(n)), strict=False))
+def place_of(part: list[str], tokens: list[str]) -> int:
+    """The first place where the part stands in one piece among the tokens; -1 without one."""
+    size = len(part)
+    return next((at for at in range(len(tokens) - size + 1) if tokens[at : at + size] == part), -1)
 
 
-class _Numbers(dict[Any, int]):
-    """Numbers keys from 0 in order of first use."""
+def common_subsequence(tokens: Sequence[Hashable], others: Sequence[Hashable]) -> int:
+    """Length of the longest common subsequence.
 
-    def __missing__(self, key: Any) -> int:
-        self[key] = number = len(self)
-        return number
-
-
-def by_tokens(tokens: Tokens, *groups: Sequence[str]) -> list[LaidOut]:
-    """The texts of each group as token numbers, common to all groups; reads each distinct word once."""
-    texts = tuple(chain.from_iterable(groups))
-    words, flat, at = _words_of(texts)
-    numbers = _Numbers()
-    of_words = [[numbers[token] for token in tokens(word)] for word in words]
-    if whole := {i: text for i, text in enumerate(texts) if tokens.as_a_whole(text)}:
-        # Each distinct one is a word more.
-        number = {text: len(words) + i for i, text in enumerate(dict.fromkeys(whole.values()))}
-        of_words += [[numbers[token] for token in tokens(text)] for text in number]
-        each = np.split(flat, at[1:-1])
-        for i, text in whole.items():
-            each[i] = np.array([number[text]])
-        flat, at = np.concatenate(each), offsets(map(len, each))
-    symbols = np.fromiter(chain.from_iterable(of_words), dtype=np.int64)
-    first = offsets(map(len, of_words))
-    sizes = np.diff(first)[flat]
-    ends = offsets(sizes)
-    every = symbols[np.repeat(first[flat] - ends[:-1], sizes) + np.arange(ends[-1])]
-    bounds = ends[at]
-    laid_out, start = [], 0
-    for group in groups:
-        own = bounds[start : start + len(group) + 1]
-        laid_out.append(LaidOut(every[own[0] : own[-1]], own - own[0]))
-        start += len(group)
-    return laid_out
-
-
-@lru_cache(maxsize=1)  # several measures read the same texts one after the other
-def _words_of(texts: tuple[str, ...]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """The distinct words, their numbers over consecutive texts, and each text's start."""
-    words = _Numbers()
-    distinct = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-    read = [[words[word] for word in text.split()] for text in distinct]
-    of_texts = [read[distinct[text]] for text in texts]
-    return list(words), np.fromiter(chain.from_iterable(of_texts), dtype=np.int64), offsets(map(len, of_texts))
-
-
-def places(texts: LaidOut, others: LaidOut) -> np.ndarray:
-    """First position of each pair's other text, as a whole, in the first one, int64 [pairs]; -1 without any."""
-    found = np.full(len(texts.sizes), -1, dtype=np.int64)
-    own, other = texts.symbols.tolist(), others.symbols.tolist()
-    at, other_at = texts.at.tolist(), others.at.tolist()
-    for pair in np.flatnonzero(others.sizes <= texts.sizes).tolist():
-        start, size = at[pair], other_at[pair + 1] - other_at[pair]
-        wanted = other[other_at[pair] : other_at[pair + 1]]
-        for place in range(at[pair + 1] - start - size + 1):
-            if own[start + place : start + place + size] == wanted:
-                found[pair] = place
-                break
-    return found
+    A row of the usual table is one number, a bit for each of the others: 0 where the length grows there (Hyyrö,
+    Bit-parallel LCS-length computation revisited, AWOCA 2004).
+    """
+    places: dict[Hashable, int] = {}
+    for at, token in enumerate(others):
+        places[token] = places.get(token, 0) | 1 << at
+    every = (1 << len(others)) - 1
+    row = every
+    for token in tokens:
+        grows = row & places.get(token, 0)
+        row = (row + grows | row - grows) & every
+    return len(others) - row.bit_count()
 
 
 def code_points(text: str) -> np.ndarray:

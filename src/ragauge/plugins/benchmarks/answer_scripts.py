@@ -12,7 +12,7 @@ import pandas as pd
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import is_unanswerable, references
-from ragauge.measures.answers import AgainstReferences, ExactMatch, TokenF1
+from ragauge.measures.answers import AgainstReferences, ExactMatch, TokenF1, of_pairs
 from ragauge.measures.tokens import tokens_of
 
 _ARTICLES = ("a", "an", "the")
@@ -33,12 +33,14 @@ class HotpotF1(AgainstReferences):
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """The value of every pair, in [0, 1]."""
-        tokens = tokens_of("tokens", "squad", _ARTICLES)
-        found = TokenF1(tokens="squad", articles=_ARTICLES).compared(answers, references, tools)["f1"].copy()
-        for at, (answer, reference) in enumerate(zip(map(tokens, answers), map(tokens, references), strict=True)):
-            if (answer != reference and (answer in _ALL_OR_NOTHING or reference in _ALL_OR_NOTHING)) or not answer:
-                found[at] = 0.0
-        return {self.info.name: found}
+        return {self.info.name: of_pairs(_f1_of_hotpot, tokens_of("tokens", "squad", _ARTICLES), answers, references)}
+
+
+def _f1_of_hotpot(answer: list[str], reference: list[str]) -> float:
+    all_or_nothing = answer in _ALL_OR_NOTHING or reference in _ALL_OR_NOTHING
+    if not answer or (all_or_nothing and answer != reference):
+        return 0.0
+    return TokenF1.of_tokens(answer, reference)
 
 
 @dataclass(frozen=True)

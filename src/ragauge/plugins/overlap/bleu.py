@@ -7,6 +7,7 @@ fourth smoothing of Chen and Cherry, A systematic comparison of smoothing techni
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -19,12 +20,25 @@ from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references as references_of
 from ragauge.measures.answers import AgainstReferences
-from ragauge.measures.tokens import Tokens, by_tokens, tokens_of
+from ragauge.measures.tokens import Tokens, matched, tokens_of
 
 OF_SACREBLEU = ("13a", "intl", "zh", "char", "none")  # its tokenizers that read no model and no dictionary
 # Of sacrebleu, with its own values of `floor` and `add-k`; nltk_4 is method4 of nltk's SmoothingFunction.
 SMOOTHING = ("exp", "floor", "add-k", "none", "nltk_4")
 _NLTK_K = 5
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Matching and all n-grams of an answer, by order from 1; its length and that of the closest reference."""
+
+    correct: list[int]
+    total: list[int]
+    size: int
+    other_size: int
+
+    def first(self, n: int) -> _Counts:
+        return _Counts(self.correct[:n], self.total[:n], self.size, self.other_size)
 
 
 @dataclass(frozen=True)
@@ -63,11 +77,11 @@ class Bleu(AgainstReferences):
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """Sentence BLEU of every pair, in [0, 1]."""
-        texts, others = by_tokens(self._tokens(), answers, references)
-        correct = texts.matches(others, max(self.orders))
+        tokens = self._tokens()
+        read = {text: tokens(text) for text in {*answers, *references}}
+        counts = [self._counts(read[a], [read[r]]) for a, r in zip(answers, references, strict=True)]
         return {
-            f"bleu_{n}": sentence_bleu(correct[:, :n], texts.ngrams(n), texts.sizes, others.sizes, self.smoothing)
-            for n in self.orders
+            f"bleu_{n}": np.array([sentence_bleu(of.first(n), self.smoothing) for of in counts]) for n in self.orders
         }
 
     def of_job(self, topics: pd.DataFrame, answers: pd.DataFrame) -> dict[str, float]:
@@ -87,23 +101,23 @@ class Bleu(AgainstReferences):
         ]
         if not rows:
             return {}
-        order = max(self.orders)
-        texts, others = by_tokens(self._tokens(), [a for a, _ in rows], [r for _, many in rows for r in many])
-        first = np.concatenate([[0], np.cumsum([len(many) for _, many in rows])])
-        correct = texts.matches(others, order, first)
-        closest = [
-            min(others.sizes[a:b].tolist(), key=lambda size, own=own: (abs(size - own), size))  # type: ignore[misc]
-            for a, b, own in zip(first, first[1:], texts.sizes.tolist(), strict=False)
-        ]
+        tokens = self._tokens()
+        counts = [self._counts(tokens(answer), [*map(tokens, many)]) for answer, many in rows]
         found = BLEU.compute_bleu(
-            correct.sum(axis=0).tolist(),
-            texts.ngrams(order).sum(axis=0).tolist(),
-            int(texts.sizes.sum()),
-            sum(closest),
+            [sum(of) for of in zip(*(of.correct for of in counts), strict=True)],
+            [sum(of) for of in zip(*(of.total for of in counts), strict=True)],
+            sum(of.size for of in counts),
+            sum(of.other_size for of in counts),
             smooth_method="exp" if self.smoothing == "nltk_4" else self.smoothing,
-            max_ngram_order=order,
+            max_ngram_order=max(self.orders),
         )
         return {"bleu_corpus": found.score / 100}
+
+    def _counts(self, answer: list[str], references: list[list[str]]) -> _Counts:
+        orders, size = range(1, max(self.orders) + 1), len(answer)
+        closest = min(map(len, references), key=lambda other: (abs(other - size), other))
+        total = [max(size - n + 1, 0) for n in orders]
+        return _Counts([matched(answer, references, n) for n in orders], total, size, closest)
 
     def _tokens(self) -> Tokens:
         if self.tokens not in OF_SACREBLEU:
@@ -111,32 +125,29 @@ class Bleu(AgainstReferences):
         from sacrebleu.metrics.bleu import BLEU
 
         tokenize = BLEU(tokenize=self.tokens, lowercase=self.lowercase)._preprocess_segment
-        # 13a joins words that a hyphen divides at the end of a line; of the others each text is read as a whole.
-        return Tokens(lambda text: tokenize(text).split(), across="\n" if self.tokens == "13a" else "")
+        return lambda text: tokenize(text).split()
 
 
-def sentence_bleu(
-    correct: np.ndarray, total: np.ndarray, sizes: np.ndarray, other_sizes: np.ndarray, smoothing: str
-) -> np.ndarray:
-    """float64 [pairs] in [0, 1]: BLEU from the numbers of matching and of all n-grams (column n - 1)."""
-    order = correct.shape[1]
-    if smoothing != "nltk_4":
-        from sacrebleu.metrics.bleu import BLEU
+def sentence_bleu(of: _Counts, smoothing: str) -> float:
+    """BLEU in [0, 1] from the numbers of n-grams."""
+    if smoothing == "nltk_4":
+        return _bleu_of_nltk(of)
+    from sacrebleu.metrics.bleu import BLEU
 
-        rows = zip(correct.tolist(), total.tolist(), sizes.tolist(), other_sizes.tolist(), strict=True)
-        return np.array([BLEU.compute_bleu(*row, smoothing, None, True, order).score / 100 for row in rows])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = _log_precisions_of_nltk(correct, total, sizes)
-        shorter = np.where(sizes < other_sizes, np.exp(1 - other_sizes / np.maximum(sizes, 1)), 1.0)
-        found = shorter * np.exp(mean)
-    return np.where(correct[:, 0] > 0, found, 0.0)
+    order = len(of.total)
+    return BLEU.compute_bleu(of.correct, of.total, of.size, of.other_size, smoothing, None, True, order).score / 100
 
 
-def _log_precisions_of_nltk(correct: np.ndarray, total: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """The mean logarithm of the precisions, as in nltk: one that is still 0 counts as 1."""
-    total = np.maximum(total, 1)
-    zero = (correct == 0) & (sizes > 1)[:, None]
-    times = np.cumsum(zero, axis=1)
-    smoothed = np.log(sizes)[:, None] / (2.0**times * _NLTK_K) / total
-    precision = np.where(zero, smoothed, correct / total)
-    return np.where(precision > 0, np.log(precision), 0.0).sum(axis=1) / correct.shape[1]
+def _bleu_of_nltk(of: _Counts) -> float:
+    """The same as nltk smooths it; a precision that is still 0 counts as 1."""
+    if not of.correct[0]:
+        return 0.0
+    logs, divisor = 0.0, float(_NLTK_K)
+    for correct, total in zip(of.correct, of.total, strict=True):
+        found: float = correct
+        if not correct and of.size > 1:
+            divisor *= 2
+            found = math.log(of.size) / divisor
+        logs += math.log(found / max(total, 1)) if found else 0.0
+    shorter = min(1 - of.other_size / of.size, 0.0)
+    return math.exp(shorter + logs / len(of.total))

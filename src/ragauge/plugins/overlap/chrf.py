@@ -15,7 +15,7 @@ from ragauge.contract.checks import require_count, require_flag, require_number
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Tools
 from ragauge.measures.answers import AgainstReferences
-from ragauge.measures.tokens import LaidOut, code_points, offsets
+from ragauge.measures.tokens import matched
 
 
 @dataclass(frozen=True)
@@ -39,21 +39,21 @@ class ChrF(AgainstReferences):
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """chrF of every pair, in [0, 1]; 0 if either has no character."""
-        texts, others = (_by_characters([*map(self._bare, group)]) for group in (answers, references))
-        matches, own, other = texts.matches(others, self.order), texts.ngrams(self.order), others.ngrams(self.order)
-        both = (own > 0) & (other > 0)
-        orders = np.maximum(both.sum(axis=1), 1)
-        precision = np.where(both, matches / np.maximum(own, 1), 0.0).sum(axis=1) / orders
-        recall = np.where(both, matches / np.maximum(other, 1), 0.0).sum(axis=1) / orders
-        squared = self.beta**2
-        below = squared * precision + recall
-        found = (1 + squared) * precision * recall / np.where(below > 0, below, 1.0)
-        return {self.info.name: found}
+        bare = {text: self._bare(text) for text in {*answers, *references}}
+        pairs = zip(answers, references, strict=True)
+        return {self.info.name: np.array([self._value(bare[one], bare[other]) for one, other in pairs], dtype=float)}
+
+    def _value(self, text: str, other: str) -> float:
+        orders = range(1, min(self.order, len(text), len(other)) + 1)
+        if not orders:
+            return 0.0
+        matches = [matched(text, [other], n) for n in orders]
+        precision, recall = (
+            sum(found / (len(one) - n + 1) for found, n in zip(matches, orders, strict=True)) / len(orders)
+            for one in (text, other)
+        )
+        below = self.beta**2 * precision + recall
+        return (1 + self.beta**2) * precision * recall / below if below else 0.0
 
     def _bare(self, text: str) -> str:
         return "".join((text.lower() if self.lowercase else text).split())
-
-
-def _by_characters(texts: Sequence[str]) -> LaidOut:
-    """The texts as code points."""
-    return LaidOut(code_points("".join(texts)).astype(np.int64), offsets(map(len, texts)))
