@@ -91,15 +91,12 @@ def components(
     found = moments(values, texts)
     columns = np.column_stack([found.mean, found.mean**2, found.answer, found.judge, found.within])
     seen = _of_sums(columns.sum(axis=0)[None, :], np.array([n]))[0]
-    if n > 1:
-        drawn = np.concatenate([_of_sums(*sums) for sums in _resampled(columns, n_boot, seed, clusters)])
-        # A resampled variance is smaller by (n - 1) / n, n the number of units.
-        units = n if clusters is None else len(np.unique(clusters))
-        drawn[:, 0] += seen[0] / max(units - 1, 1)
-        tail = 100 * (1 - level) / 2
-        ends = np.percentile(drawn, [tail, 100 - tail], axis=0) if units > 1 else np.full((2, 3), np.nan)
-    else:
-        ends = np.full((2, 3), np.nan)
+    drawn = np.concatenate([_of_sums(*sums) for sums in _resampled(columns, n_boot, seed, clusters)])
+    # A resampled variance is smaller by (n - 1) / n, n the number of units.
+    units = n if clusters is None else len(np.unique(clusters))
+    drawn[:, 0] += seen[0] / max(units - 1, 1)
+    tail = 100 * (1 - level) / 2
+    ends = np.percentile(drawn, [tail, 100 - tail], axis=0) if units > 1 else np.full((2, 3), np.nan)
     topic, answer, judge = (
         Estimate(float(value), float(lo) if value == value else math.nan, float(hi) if value == value else math.nan, n)
         for value, lo, hi in zip(seen, *ends, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -61,17 +61,15 @@ class SemanticEntropy:
     def measure_repeats(self, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """[qid x semantic_entropy] of [qid, sample, answer]; ignores missing answers."""
         known = answers[answers["answer"].notna()]
-        texts = list(dict.fromkeys(known["answer"]))
-        if self.by == "cosine":
-            vectors = tools.embedder.embed(texts).astype(np.float64) if texts else np.empty((0, 1))
+        by_topic = known.groupby("qid")["answer"]
+        if self.by == "equal":
+            counts = {qid: list(Counter(map(_form, own)).values()) for qid, own in by_topic}
         else:
-            forms = {form: number for number, form in enumerate(dict.fromkeys(map(_form, texts)))}
-            vectors = np.array([[forms[_form(text)]] for text in texts])
-        row = {text: number for number, text in enumerate(texts)}
-        found = {
-            str(qid): _entropy(vectors[[row[text] for text in own]], self.threshold if self.by == "cosine" else None)
-            for qid, own in known.groupby("qid")["answer"]
-        }
+            texts = list(dict.fromkeys(known["answer"]))
+            embedded = tools.embedder.embed(texts).astype(np.float64) if texts else []
+            vectors = dict(zip(texts, embedded, strict=True))
+            counts = {qid: _near([vectors[text] for text in own], self.threshold) for qid, own in by_topic}
+        found = {str(qid): entropy(of) for qid, of in counts.items()}
         return pd.DataFrame({self.info.name: pd.Series(found, dtype="float64")})
 
 
@@ -80,21 +78,21 @@ def _form(text: str) -> str:
     return " ".join(normalised(text))
 
 
-def _entropy(vectors: np.ndarray, threshold: float | None) -> float:
-    """The entropy of the clusters of rows: rows with equal numbers, or by a cosine threshold."""
+def _near(vectors: Sequence[np.ndarray], threshold: float) -> list[int]:
+    """The sizes of the clusters of vectors by a cosine threshold."""
     firsts: list[np.ndarray] = []
     counts: list[int] = []
     for one in vectors:
-        alike = [bool(one[0] == of[0]) if threshold is None else float(one @ of) >= threshold for of in firsts]
+        alike = [float(one @ of) >= threshold for of in firsts]
         if any(alike):
             counts[alike.index(True)] += 1
         else:
             firsts.append(one)
             counts.append(1)
-    return entropy(counts)
+    return counts
 
 
 def entropy(counts: Sequence[int]) -> float:
     """-sum p log p, in nats, of counts of clusters."""
     shares = np.array(counts) / sum(counts)
-    return abs(float(-(shares * np.log(shares)).sum())) if len(counts) else math.nan
+    return abs(float(-(shares * np.log(shares)).sum()))

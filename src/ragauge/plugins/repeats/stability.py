@@ -108,7 +108,7 @@ def stability(
         }
         if there.sum() > 2:
             of = None if clusters is None else clusters[there]
-            several["foresight"] = rank_correlation(scores[there], right.var(axis=1, ddof=1)[there], n_boot, seed, of)
+            several["foresight"] = rank_correlation(scores[there], right.var(axis=1)[there], n_boot, seed, of)
     if k > 1:
         several["judge_agreement"] = share(np.mean([_agreeing(labels[:, s]) for s in range(r)], axis=0))
     return Stability(len(qids), r, k, found, **several)
