@@ -130,7 +130,7 @@ def _tell(line: str) -> None:
 
 def _record(course: Course, measure: str, note: str) -> dict[str, Any]:
     """The race in plain values; systems are job numbers of the sweep."""
-    results = course.results().to_dict("records") if course.running else []
+    results = course.results().to_dict("records") if course.running and any(course.used) else []
     return {
         "measure": measure,
         "n_topics": course.n_topics,
@@ -138,7 +138,7 @@ def _record(course: Course, measure: str, note: str) -> dict[str, Any]:
         "alpha": course.rules.alpha,
         "why": course.why,
         "answers": sum(course.used),
-        "best": course.best if course.running else None,
+        "best": course.best if results else None,
         "running": course.running,
         "failed": sorted(course.failed),
         "dropped": {number: vars(gone) for number, gone in course.dropped.items()},
