@@ -15,13 +15,12 @@ from ragauge.plugins.labels.queue import in_queue
 from ragauge.track import answer_digest, connect, drawn_answers, labels_of_people
 from servers import mlflow_server
 
-pytestmark = pytest.mark.slow
-
 
 def test_answers_go_into_a_queue_of_a_database_and_their_labels_come_back(tmp_path: Path) -> None:
     check_queue(f"sqlite:///{tmp_path / 'mlflow.db'}", tmp_path)
 
 
+@pytest.mark.slow
 def test_answers_go_into_a_queue_of_a_server_and_their_labels_come_back(tmp_path: Path) -> None:
     with mlflow_server(f"sqlite:///{tmp_path / 'm.db'}", tmp_path / "artifacts", tmp_path / "log") as url:
         check_queue(url, None)

@@ -14,11 +14,13 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Grid, Num
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.ppi import cross_fit
 from ragauge.plugins.labels.command import main
 from ragauge.plugins.labels.finding import ByOtherLabels, OfSystemsByOtherLabels
+from ragauge.plugins.labels.rogan_gladen import judge_by
 from sweep_records import record, sweep
 
 # Score and verdict by budget, and what is answered at 300 tokens. q8 cannot be answered, q5 has no answer of sim.
@@ -223,8 +225,11 @@ def test_a_sheet_draws_what_plain_loops_draw(several: bool, tmp_path: Path, caps
     assert "by verdict and IR score alone; 70% of the draw is uniform" in said
 
 
-def test_earlier_labels_say_where_the_judge_errs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of 50 topics people labelled 36; the judge errs on right answers with a low score."""
+@pytest.mark.parametrize(("errs", "share"), [("on low scores", 0.2), ("on each fourth", 0.6), ("on each sixth", 0.7)])
+def test_earlier_labels_say_where_the_judge_errs(
+    errs: str, share: float, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 50 topics people labelled 36; on errors without a pattern the draw is as without labels."""
     rng = np.random.default_rng(4)
     score, dice = rng.random(50).round(2), rng.random(50)
     label = np.where(dice < 0.2 + 0.6 * score, 5, np.where(dice < 0.9, 1, 4))
@@ -233,7 +238,11 @@ def test_earlier_labels_say_where_the_judge_errs(tmp_path: Path, capsys: pytest.
         "system": "sim", "retriever": "sim", "ir_score": score, "label": pd.array(label, "Int8"),
         "answer": [f"a{i}" for i in range(50)], "unanswerable": False,
     })  # fmt: skip
-    people = [0 if i % 7 < 2 else 4 if label[i] == 5 and score[i] < 0.6 else int(label[i]) for i in range(50)]
+    numbers = np.arange(50)
+    wrong = {"on low scores": (label == 5) & (score < 0.6), "on each fourth": numbers % 4 == 0,
+             "on each sixth": numbers % 6 == 1}[errs]  # fmt: skip
+    said = np.where(wrong, np.where(label == 5, 4, 5), label)
+    people = np.where(numbers % 7 < 2, 0, said).tolist()
     file, sheet = tmp_path / "before.csv", tmp_path / "labels.csv"
     told = rows.assign(label=people)[["qid", "answer", "label"]]
     told[told["label"] > 0].to_csv(file, index=False)
@@ -242,7 +251,7 @@ def test_earlier_labels_say_where_the_judge_errs(tmp_path: Path, capsys: pytest.
     salt = hashlib.sha256(file.read_bytes()).hexdigest()
     _, uniform = sizes(rows, people, -1.0)
     assert f"learnt from {sum(map(bool, people))} labels; {uniform:.0%} of the draw" in capsys.readouterr().out
-    assert uniform < 0.7
+    assert uniform == share
     twin = expected_sheet(rows, people, 12, -1.0, salt)
     found = pd.read_csv(sheet)
     assert found["qid"].tolist() == twin["qid"].tolist()
@@ -312,6 +321,28 @@ def test_shares_by_older_labels_weigh_them_and_take_topics_and_clusters_for_unit
     assert ByOtherLabels().compute(some, {}).value[0].value == 0.25  # type: ignore
     none: Any = SimpleNamespace(outcomes=rows.assign(label=pd.array([None] * 6, "Int8")), cfg=job.cfg)
     assert ByOtherLabels().compute(none, {}) is None  # type: ignore[arg-type]
+
+
+def test_a_sheet_must_say_what_the_judge_is_worth(tmp_path: Path) -> None:
+    sheet, rng = tmp_path / "then.csv", np.random.default_rng(1)
+    rows = pd.DataFrame({"qid": list("abcd"), "label": [5, 5, 1, 1], "judge_class": [5, 1, 5, 1]})
+    rows.to_csv(sheet, index=False)
+    with pytest.raises(DataError, match="add up to at most 1, so its verdicts say nothing"):
+        judge_by(sheet)
+    rows.drop(columns="judge_class").to_csv(sheet, index=False)
+    with pytest.raises(DataError, match="columns label and judge_class are needed"):
+        judge_by(sheet)
+    rows.assign(label=5).to_csv(sheet, index=False)
+    with pytest.raises(DataError, match="people called all answers alike"):
+        judge_by(sheet)
+    # A judge without an error is known as well as its labels, whatever their weights sum to.
+    for n in range(6, 26):
+        classes = [5, 1] * n
+        rows = pd.DataFrame({"qid": range(2 * n), "label": classes, "judge_class": classes})
+        rows.assign(probability=rng.uniform(0.1, 0.6, 2 * n).round(4)).to_csv(sheet, index=False)
+        judge = judge_by(sheet)
+        assert (judge.sensitivity.value, judge.specificity.value) == (1, 1)
+        assert 1 <= judge.sensitivity.n <= n
 
 
 def test_the_table_of_a_sweep_has_the_systems_that_know_it_at_its_budget() -> None:

@@ -35,7 +35,7 @@ def places(sizes: pd.Series, seed: int = 0, salt: str = "") -> np.ndarray:
     return place
 
 
-def inclusion(size: np.ndarray, n: int, seed: int = 0) -> np.ndarray:
+def inclusion(size: np.ndarray, n: int) -> np.ndarray:
     """float64 [topics]: each topic's probability of being among the n drawn.
 
     Topic i is drawn where u_i < size_i T, T being the n-th smallest u / size of the others. The probability is the mean
@@ -43,7 +43,7 @@ def inclusion(size: np.ndarray, n: int, seed: int = 0) -> np.ndarray:
     """
     if n >= len(size):
         return np.ones(len(size))
-    rng, found, left = np.random.default_rng(seed), np.zeros(len(size)), _DRAWS
+    rng, found, left = np.random.default_rng(0), np.zeros(len(size)), _DRAWS
     while left:
         block = min(left, max(_BLOCK // len(size), 1))
         ranks = rng.random((block, len(size))) / size
