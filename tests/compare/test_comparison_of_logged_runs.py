@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -12,6 +14,7 @@ from scipy import stats
 
 from logged_runs import LoggedRuns, questions
 from ragauge.compare import choose_metrics, compare, markdown, runs_csv, text
+from ragauge.contract import comparable
 from ragauge.contract.answer_measures import as_tag
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.measures import AnswerMeasureInfo
@@ -161,6 +164,59 @@ def test_slices_are_told_of_and_shown_where_they_are_asked_for(logged: LoggedRun
             assert means[run_id, kind] == pytest.approx(sum(own) / len(own))
     none = [logged.job(rows(BM25), retriever="bm25"), logged.job(rows(SIM), retriever="sim")]
     assert "The compared runs have no slices in common (slices=[type])." in compare(none, logged.uri, slices=True).notes
+
+
+def test_a_folder_of_records_is_a_sweep_and_what_is_no_job_is_refused(
+    logged: LoggedRuns, sweep: str, tmp_path: Path
+) -> None:
+    one, two = logged.job(rows(BM25), retriever="bm25"), logged.job(rows(SIM), retriever="sim")
+    for number, run_id in enumerate((one, two)):
+        record = {"run_id": run_id, "tracking_uri": logged.uri, "exit_code": 0, "number": number, "attempt": "0"}
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "job.json").write_text(json.dumps(record), encoding="utf-8")
+    by_folder, by_id = compare([str(tmp_path)]), compare([two[:12], str(tmp_path / "0")], logged.uri)
+    assert (by_folder.baseline, by_folder.baseline_chosen) == (one, True)  # the better score of a sweep
+    assert (by_id.baseline, by_id.baseline_chosen) == (two, False)
+    (tmp_path / "0" / "job.json").write_text(json.dumps({**record, "role": "training"}), encoding="utf-8")
+    for source, message in (
+        (str(tmp_path), "holds trainings, which have no outcomes"),
+        ("nowhere", "neither a folder nor an MLflow run id"),
+        (logged.job(rows(BM25), role="training"), "is a training: give jobs and sweeps"),
+        (logged.job(rows(BM25), role="pool"), "no tag role=job or role=sweep"),
+        (logged.sweep("empty"), "holds no job of sweep empty"),
+    ):
+        with pytest.raises((ConfigError, DataError), match=message):
+            compare([source, one], logged.uri)
+
+
+def test_what_else_differs_is_told_beside_the_numbers(logged: LoggedRuns, sweep: str) -> None:
+    every = {"measure": {"component": "substring"}, "judge": {"component": "chat"}, "tokenizer": {"component": "words"}}
+    other = {**every, "judge": {"component": "other"}, "tokenizer": {"component": "other"}}
+    one, two = (
+        logged.job(rows(BM25, OF_BM25), "job", {"answers.f1": value}, **comparable.as_tag(comparable.digests(of)))
+        for value, of in (("1", every), ("2", other))
+    )
+    told = " ".join(compare([one, two], logged.uri).notes)
+    for what in ("judges differ", "answer measures differ", "tokenizers differ, so the same N is not the same budget"):
+        assert what in told
+    wide = logged.job(rows(BM25, OF_BM25), n_tokens="200")
+    plain = logged.job(rows(BM25, OF_BM25))
+    told = compare([plain, wide], logged.uri).notes
+    assert "The compared runs have different budgets (n_tokens)." in told
+    assert not [note for note in told if "The runs' " in note]
+    one, two, other, corrected = (
+        logged.job(rows(BM25), "job", {f"measure.{key}": value for key, value in params.items()})
+        for params in (
+            {"fold": '["case", "nfkc"]'},
+            {"fold": '["nfkc", "case"]', "threads": "2"},
+            {"fold": '["case"]'},
+            {"fold": '["case", "nfkc"]', "correct": "floor"},
+        )
+    )
+    assert compare([one, two], logged.uri).pairs["n"].tolist() == [8]
+    for run in (other, corrected):
+        with pytest.raises(DataError, match="scored by different measures"):
+            compare([one, run], logged.uri)
 
 
 def test_what_cannot_be_compared_says_why(logged: LoggedRuns) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from ragauge.commands.compare import main
-from ragauge.compare._sources import short, some
 from ragauge.show.tables import clean, escape_latex, fit
 
 
@@ -27,11 +26,6 @@ def test_texts_are_cut_to_columns_of_a_terminal() -> None:
         "東京…",
         "東…",
     ]
-    assert short("a" * 24) == "a" * 24
-    assert short("a" * 25) == "a" * 23 + "…"
-    assert short(" a\n\tb ") == "a b"
-    assert some("abcde") == "a, b, c, d, e"
-    assert some("abcdefg") == "a, b, c, d, e and 2 more"
 
 
 def test_latex_escapes_by_hand() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import math
+import re
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -197,3 +199,65 @@ def test_the_file_of_runs_has_every_difference_in_its_row() -> None:
     topics = pd.read_csv(io.StringIO(comparing.topics_csv(found)))
     assert list(topics) == ["run_id", "run", "qid", "query", "ir_score", "label", "answer", "f1"]
     assert topics.groupby("run_id")["qid"].size().to_dict() == {"r1": 9, "r2": 8, "r3": 9}
+
+
+COLUMNS = """
+Metrics
+run       id     RR     P@1  hallucination  topics_read  length  no verdict
+bm25      r1  0.500  0.000          0.125^            3   3.500      0.000^
+sim       r2  0.500  1.000^         0.250             4   4.000      0.000^
+mmr       r3  0.500  0.000          0.000             2   3.000      0.625
+
+bm25 300  r4  0.900  1.000          0.100             9   1.000      0.000
+"""
+
+
+def test_a_column_has_its_kind_and_marks_the_best_of_each_budget_unless_all_are_equal() -> None:
+    found = compared()
+    more = {"rr": [0.5, 0.5, 0.5, 0.9], "p_at_1": [0.0, 1, 0, 1], "topics_read": [3.0, 4, 2, 9],
+            "length": [3.5, 4, 3, 1]}  # fmt: skip
+    found = replace(found, runs=found.runs.assign(**more))
+    names = comparing.choose_metrics(found, "RR,p_at_1, hallucination_share,topics_read,length")
+    printed = comparing.text(found, names, 0, 118)
+    assert " ".join(printed.split("\n\n")[2:4]).split() == COLUMNS.split()
+    asked = comparing.choose_metrics(found, everything=True)
+    assert asked[:4] == ["ir_score", "correct_share", "hallucination_share", "judge_share_missing"]
+    assert {*more} <= {*asked}
+    assert not [name for name in asked if name.endswith(("_lo", "_hi"))]
+    free = replace(found, runs=found.runs.assign(cost_usd=0.0))
+    assert "cost_usd" not in comparing.choose_metrics(free)
+
+
+# Every topic is there twice; q1 is the slice "late". Early ones of bm25 have 3.5 of 7, sim 2.6 of 6, mmr 4.65 of 7, and
+# they differ as all do but q1: -0.2 of 6, 1.15 of 7. Right are 3 of 7 that have an answer, 2 of 6, and 2 of 7 for mmr,
+# of which most have no verdict, so that it makes no pair. The topics are the most of any column, as F1 has for sim.
+SLICES = """
+early bm25 14 0.500 – 0.429 –
+early sim 14 0.433 −0.033 0.333 −0.167
+early mmr 14 0.664 +0.164† 0.286 –
+late bm25 2 0.500 – 1.000 –
+late sim 2 0.500 – 1.000 –
+late mmr 2 0.600 – – –
+"""
+
+
+def test_slices_are_of_their_own_topics_and_people_correct_the_verdicts() -> None:
+    found = compared()
+    twice = found.outcomes.assign(qid="again " + found.outcomes["qid"])
+    outcomes = pd.concat([found.outcomes, twice], ignore_index=True)
+    late = outcomes["qid"].str.endswith("q1")
+    # To people sim is right on q4, and so it is right and hallucinates as often as bm25.
+    of_people = outcomes["label"].mask(outcomes["qid"].str.endswith("q4") & outcomes["run_id"].eq("r2"), 5)
+    outcomes = outcomes.assign(**{"slice:when": late.map({True: "late", False: "early"})}, human_label=of_people)
+    given = {name: value for name, value in vars(found).items() if name not in ("found", "csv", "metrics")}
+    found = comparing.found_of(Compared(**{**given, "outcomes": outcomes, "slices": True}))
+    pages = comparing.markdown(found, found.metrics, 0).split("### ")
+    [slices] = [page for page in pages if page.startswith("By slice of the topics, differences from bm25")]
+    cells = [[re.sub(r" \[.*", "", cell.strip()) for cell in row.split("|")[2:-1]] for row in slices.splitlines()[4:]]
+    heads = [cell.strip() for cell in slices.splitlines()[2].split("|")[2:-1]]
+    shown = [heads.index(name) for name in ("IR score", "IR score, difference", "right", "right, difference")]
+    read = [" ".join([*row[:3], *(row[at] for at in shown)]) for row in cells if len(row) > 3]
+    assert read == SLICES.strip().splitlines()
+    [people] = [page for page in pages if "as people would judge (verdicts corrected by labels)" in page]
+    rows = [[re.sub(r" \[.*", "", cell.strip()) for cell in row.split("|")[1:6]] for row in people.splitlines()[4:6]]
+    assert rows == [["sim", "right", "14", "−0.143", "+0.000"], ["sim", "hallucination", "14", "+0.143", "+0.000"]]
