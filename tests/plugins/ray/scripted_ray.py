@@ -82,7 +82,8 @@ class Actor:
             try:
                 return self.instance.do(pickled)
             except Exception as error:
-                raise RayTaskError("the work failed", error) from error
+                cause = error if self.ray.errors_have is ... else self.ray.errors_have
+                raise RayTaskError("the work failed", cause) from error
 
         return Ref(answer, self.number)
 
@@ -111,6 +112,7 @@ class ScriptedRay(ModuleType):
         self.silent: Callable[[int], bool] = lambda number: False
         self.order: Callable[[Sequence[Ref]], Sequence[Ref]] = lambda refs: refs
         self.node_rows: list[dict[str, Any]] = [node("n1", CPU=2.0)]
+        self.errors_have: Any = ...  # the cause of an error of the work; ... is that error
         self.cloudpickle = pickle
         self._private = SimpleNamespace(worker=SimpleNamespace(_worker_logs_enabled=True))
 
