@@ -140,21 +140,25 @@ def test_topics_of_one_score_stand_by_class() -> None:
 
 
 def test_the_strip_of_many_topics_holds_their_shares() -> None:
-    n = 4000
-    frame = pd.DataFrame(
-        {
-            "qid": np.arange(n).astype(str),
-            "ir_score": np.linspace(0, 1, n),
-            "label": pd.array(np.tile([5, 4], n // 2), dtype="Int8"),
-        }
-    )
-    figure = figures.sorted_scores(frame, fit_thresholds(frame, n_boot=0), "half and half")
+    def drawn(n: int) -> Figure:
+        frame = pd.DataFrame({"qid": np.arange(n).astype(str), "ir_score": np.linspace(0, 1, n)})
+        frame = frame.assign(label=pd.array(np.tile([5, 4], n // 2), dtype="Int8"))
+        return figures.sorted_scores(frame, fit_thresholds(frame, n_boot=0), "half and half")
+
+    figure = drawn(4000)
     [band] = figure.axes[0].child_axes
     assert not any(spine.get_visible() for spine in band.spines.values())
     [image] = band.images
     strip = np.asarray(image.get_array())
     assert (strip[: len(strip) // 2] == to_rgb(CLASS_COLOURS[4])).all()
     assert (strip[len(strip) // 2 :] == to_rgb(CLASS_COLOURS[5])).all()
+    figure.draw_without_rendering()
+    assert band.get_window_extent().y1 < figure.axes[0].get_window_extent().y0  # below the scores
+    for n, columns, size, pixels in ((400, 400, 15, False), (1000, 1000, 6, False), (1002, 200, 6, True)):
+        axes = drawn(n).axes[0]
+        [points] = axes.collections
+        assert np.asarray(axes.child_axes[0].images[0].get_array()).shape[1] == columns
+        assert (points.get_sizes().tolist(), points.get_rasterized()) == ([size], pixels)
 
 
 def test_without_verdicts_scores_are_still_drawn() -> None:
@@ -246,6 +250,8 @@ def test_bars_of_the_classes_begin_with_right_answers_and_fill_the_width() -> No
     assert axes.yaxis_inverted()
     without = figures.judge_shares(shares("bm25").assign(judge_share_missing=np.nan), "title").axes[0]
     assert len(without.containers) == 5
+    one = figures.judge_shares(shares("bm25", "sim").assign(judge_share_missing=[0.0, 0.05]), "title").axes[0]
+    assert len(one.containers) == 6
 
 
 def test_thresholds_are_lines_and_zones_are_shaded_on_their_side() -> None:
@@ -261,6 +267,7 @@ def test_thresholds_are_lines_and_zones_are_shaded_on_their_side() -> None:
         f"h = {thresholds.h.value:.3f} (lack below)", "above 0.75: at most 10% not right",
         "below 0.25: at most 10% not lack",
     ]  # fmt: skip
+    assert {line.get_label()[0]: line.get_linestyle() for line in axes.lines[-2:]} == {"k": "--", "h": ":"}
     spans = {patch.get_label(): patch.get_extents().transformed(axes.transData.inverted()) for patch in axes.patches}
     above, below = spans["above 0.75: at most 10% not right"], spans["below 0.25: at most 10% not lack"]
     assert (above.y0, above.y1) == pytest.approx((0.75, 1.03))

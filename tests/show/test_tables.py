@@ -124,3 +124,5 @@ def test_latex_leaves_out_what_is_not_for_paper_and_refers_to_the_first_table() 
     assert r"\caption{Scores. Of 4. Bold: best of its column. A \& B.}" in first
     assert r"\label{tab:ragauge-2}" in first
     assert r"\caption{Scores. Of 4. Marks, tests and intervals as in Table~\ref{tab:ragauge-2}.}" in second
+    empty = latex(Sheet("h", [Section("s", [Grid("Nothing", "System | N", [])])], []))
+    assert r"System & N \\" in empty
