@@ -203,23 +203,27 @@ def test_the_file_of_runs_has_every_difference_in_its_row() -> None:
 
 COLUMNS = """
 Metrics
-run       id     RR     P@1  hallucination  topics_read  length  no verdict
-bm25      r1  0.500  0.000          0.125^            3   3.500      0.000^
-sim       r2  0.500  1.000^         0.250             4   4.000      0.000^
-mmr       r3  0.500  0.000          0.000             2   3.000      0.625
+run       id     RR     P@1  right   hallucination  topics_read  length  no verdict
+bm25      r1  0.500  0.000   0.375^  0.200^                   1   3.500      0.000^
+sim       r2  0.500  1.000^  0.300   0.100                    4   4.000      0.200
+mmr       r3  0.500  0.000   0.250   0.000                    2   3.000      0.625
 
-bm25 300  r4  0.900  1.000          0.100             9   1.000      0.000
+bm25 300  r4  0.900  1.000   0.500   0.100                    9   1.000      0.000
 """
 
 
 def test_a_column_has_its_kind_and_marks_the_best_of_each_budget_unless_all_are_equal() -> None:
     found = compared()
-    more = {"rr": [0.5, 0.5, 0.5, 0.9], "p_at_1": [0.0, 1, 0, 1], "topics_read": [3.0, 4, 2, 9],
+    more = {"rr": [0.5, 0.5, 0.5, 0.9], "p_at_1": [0.0, 1, 0, 1], "topics_read": [1.0, 4, 2, 9],
             "length": [3.5, 4, 3, 1]}  # fmt: skip
-    found = replace(found, runs=found.runs.assign(**more))
-    names = comparing.choose_metrics(found, "RR,p_at_1, hallucination_share,topics_read,length")
+    # What has no verdict may be a hallucination: 0.3 of sim at most. Of mmr most is not known.
+    verdicts = {"correct_share": [0.375, 0.3, 0.25, 0.5], "hallucination_share": [0.2, 0.1, 0.0, 0.1],
+                "judge_share_missing": [0.0, 0.2, 0.625, 0.0]}  # fmt: skip
+    found = replace(found, runs=found.runs.assign(**more, **verdicts))
+    names = comparing.choose_metrics(found, "RR,p_at_1, correct_share,hallucination_share,topics_read,length")
     printed = comparing.text(found, names, 0, 118)
     assert " ".join(printed.split("\n\n")[2:4]).split() == COLUMNS.split()
+    assert "Metrics of RAG systems on towns, 9 topics, N = 100 tokens." in comparing.latex(found, names)
     asked = comparing.choose_metrics(found, everything=True)
     assert asked[:4] == ["ir_score", "correct_share", "hallucination_share", "judge_share_missing"]
     assert {*more} <= {*asked}
