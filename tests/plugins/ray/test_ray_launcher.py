@@ -68,9 +68,11 @@ class UnwillingRay:
 
     def __init__(self, error: Exception) -> None:
         self.error, self.tried = error, 0
+        self.given: dict[str, Any] = {}
 
-    def init(self, **_: Any) -> None:
+    def init(self, **given: Any) -> None:
         self.tried += 1
+        self.given = given
         raise self.error
 
     def shutdown(self) -> None:
@@ -93,10 +95,36 @@ def test_a_ray_that_cannot_be_used_is_told_in_a_line_and_a_slow_one_tried_again(
     for name in ("RAY_USAGE_STATS_ENABLED", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"):
         monkeypatch.setenv(name, "0")
     monkeypatch.setitem(sys.modules, "ray", ray)
-    connected = ray_cluster.connected(SETTINGS | {"address": address})
-    with pytest.raises(ConfigError, match=told), connected:
+    settings = SETTINGS | {"address": address, "num_cpus": 1.5, "n_jobs": None if address else 3}
+    ray_cluster.check(settings)
+    with pytest.raises(ConfigError, match=told), ray_cluster.connected(settings):
         pass
     assert ray.tried == tried
+    here = {
+        "num_cpus": 5,
+        "include_dashboard": False,
+        "object_store_memory": 100_000_000,
+    }  # three jobs of one and a half
+    quiet = {"log_to_driver": False, "logging_level": 50}
+    assert ray.given == {"address": address or "local", **({} if address else here), **quiet}
+
+
+@pytest.mark.parametrize(("each", "cores"), [(3.0, 6), (7.5, 8), (0.5, 7)])
+def test_as_many_jobs_run_here_as_there_are_cores_for_and_one_at_least(
+    each: float, cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = UnwillingRay(OSError("no space"))
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    environment = {"pip": ["x"]}
+    settings = SETTINGS | {"num_cpus": each, "runtime_env": environment}
+    with pytest.raises(ConfigError), ray_cluster.connected(settings):
+        pass
+    assert (ray.given["num_cpus"], ray.given["runtime_env"]) == (cores, environment)
+
+
+def test_one_job_at_a_time_is_allowed() -> None:
+    ray_cluster.check(SETTINGS | {"n_jobs": 1, "max_retries": 0, "num_gpus": 1.0, "num_cpus": 0.0})
 
 
 def sent(folder: Path, **changed: Any) -> ray_job.Sent:

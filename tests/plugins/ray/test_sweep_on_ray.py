@@ -162,6 +162,27 @@ def launched(composed: tuple[KeyGuard, DictConfig], folder: Path, monkeypatch: p
     HydraConfig.instance().cfg = None
 
 
+class Bar:
+    """The bar of a sweep, which keeps what is said to run, one after the other."""
+
+    def __init__(self, *_: Any) -> None:
+        self.said: list[str] = []
+        self.n = 0
+
+    __enter__ = lambda self: self  # noqa: E731
+    __exit__ = lambda self, *_: None  # noqa: E731
+
+    def write(self, line: str, file: Any) -> None:
+        print(line, file=file)
+
+    def update(self) -> None:
+        self.n += 1
+
+    def set_postfix_str(self, text: str, refresh: bool) -> None:
+        if [text] != self.said[-1:]:
+            self.said.append(text)
+
+
 DONE, FAILED = {"status": "FINISHED", "exit_code": 0}, {"status": "FAILED", "exit_code": 2}
 LOST = RayError("its node is gone")
 
@@ -169,8 +190,10 @@ LOST = RayError("its node is gone")
 def test_a_sweep_says_what_runs_where_and_runs_again_what_was_lost(
     launched: Launch, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(sweep, "progress", lambda *_: bar)
     monkeypatch.setenv("SEEN_HERE", "1")
     monkeypatch.setenv("UNSEEN", "1")
+    bar = Bar()
     write(folder / "6", DONE)  # of an earlier sweep, so that it says nothing
     ray = launched(
         (0, {4: "alpha", 5: "beta"}, None, None),
@@ -194,6 +217,7 @@ def test_a_sweep_says_what_runs_where_and_runs_again_what_was_lost(
         "#5 n_tokens=200: failed in 3 s on gamma (2 of 3, 1 failed)",
         "#6 n_tokens=300: done (3 of 3, 1 failed)",
     ]
+    assert (bar.n, bar.said) == (3, ["running #4 #5", "running #5", "", "running #5", ""])
     assert [(one.number, one.attempt) for one in ray.sent] == [(4, 0), (5, 0), (6, 0), (5, 1), (6, 1)]
     first = ray.sent[0]
     assert (first.cwd, first.sweep, first.version) == (os.getcwd(), str(folder), __version__)

@@ -81,10 +81,9 @@ def launch(
     settings: the fields of the launcher's config. ConfigError for one that cannot be used, where Ray is not
     installed or does not answer, and where a machine cannot run the jobs.
     """
-    from hydra.core.utils import JobReturn, JobStatus, configure_log, setup_globals
+    from hydra.core.utils import JobReturn, JobStatus, configure_log
 
     check(settings)
-    setup_globals()
     config = sweep[2]
     configure_log(config.hydra.hydra_logging, config.hydra.verbose)
     folder = Path(str(config.hydra.sweep.dir)).absolute()
