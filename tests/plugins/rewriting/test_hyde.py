@@ -86,9 +86,3 @@ def test_no_passage_at_all_is_an_error(tools):
         written(HyDE(), tools, Chat(None, " --- "), "Who?", "Where?")
     with pytest.raises(ConfigError, match="rewriter=hyde needs an llm"):
         written(HyDE(), tools, None, "Who?")
-
-
-@pytest.mark.parametrize(("field", "value"), [("n_passages", 0), ("with_question", 1), ("prompt", "$passage")])
-def test_values_that_cannot_be(field, value):
-    with pytest.raises(ConfigError, match=rf"rewriter\.{field}"):
-        HyDE(**{field: value})

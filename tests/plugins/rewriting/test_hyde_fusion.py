@@ -4,6 +4,7 @@ import json
 import re
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -45,7 +46,20 @@ def test_the_tables_are_shown_with_the_preset_alone() -> None:
     found = published_rankings([ours])
     assert found["RAG-Fusion (published)"]["r_at_5"] == 0.838333
     assert {name: round(sum(of.values()), 6) for name, of in found.items()} == SUMS
-    assert Published().compute(Jobs("s", "e", [ours], [], pd.DataFrame()), {}) is None
+    jobs = Jobs("s", "e", [ours], [], pd.DataFrame())
+    assert Published().compute(jobs, {}) is None
+    founds: Any = {"rankings": {"p_at_2": "P@2", "f1_at_5": "F1@5", "ndcg": "nDCG"}}
+    shown = Published().compute(jobs, founds)
+    assert shown is not None
+    (section,) = Published().show(jobs, shown.value, founds).sections
+    grid = section.blocks[1]
+    assert grid.columns == ["System", "P@2", "F1@5", "nDCG"]
+    assert [[row[0], *(cell.value for cell in row[1:])] for row in grid.rows] == [
+        ["simple, tuned encoder (published)", 0.679, 0.572635, None],
+        ["HyDE (published)", 0.507, 0.425206, None],
+        ["RAG-Fusion (published)", 0.669, 0.597024, None],
+        ["RAG-Fusion, tuned reranker (published)", None, 0.613, None],
+    ]
     assert published_rankings([ours, {"choices": {"experiment": "None"}}]) == {}
 
 

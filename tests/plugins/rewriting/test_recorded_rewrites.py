@@ -7,19 +7,18 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.identity import identity
 from ragauge.plugins.rewriting.recorded import Recorded
 from ragauge.retrieval.searching import check_queries
 
 TOPICS = pd.DataFrame({"qid": ["a", "b"], "query": ["Who?", "Where?"]}, dtype="str")
 
 
-def written(tmp_path, *lines, **settings):
+def written(tmp_path, *lines, topics=TOPICS, **settings):
     file = tmp_path / "rewritten.jsonl"
     texts = (line if isinstance(line, str) else json.dumps(line) for line in lines)
     file.write_text("\n".join(texts) + "\n", encoding="utf-8")
-    found = Recorded(path=file, **settings).rewrite(TOPICS, None, None, None)
-    return check_queries(found, TOPICS, "a test")[["qid", "search", "query", "role", "origin"]].to_numpy().tolist()
+    found = Recorded(path=file, **settings).rewrite(topics, None, None, None)
+    return check_queries(found, topics, "a test")[["qid", "search", "query", "role", "origin"]].to_numpy().tolist()
 
 
 def test_passages_are_one_search(tmp_path):
@@ -47,6 +46,8 @@ def test_queries_are_a_search_each_and_lines_add_up(tmp_path):
         ["b", 0, "Where?", "query", "question"],
         ["b", 1, "Place", "query", "recorded"],
     ]
+    alone = written(tmp_path, *lines, with_question=False)
+    assert [row[1:3] for row in alone] == [[0, "Which one"], [1, "who"], [0, "Place"]]
     as_passages = written(tmp_path, *lines, role="passage", with_question=False)
     assert [row[1:4] for row in as_passages] == [
         [0, "Which one?", "passage"],
@@ -57,9 +58,16 @@ def test_queries_are_a_search_each_and_lines_add_up(tmp_path):
 
 def test_a_topic_that_is_not_in_the_file_is_searched_by_its_question_and_told(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
-        found = written(tmp_path, {"qid": "b", "passage": "Graz"}, {"qid": "z", "passage": "x"}, with_question=False)
-    assert found == [["a", 0, "Who?", "query", "failed"], ["b", 0, "Graz", "passage", "recorded"]]
-    assert "1 of 2 topics, such as qid='a', are not in" in caplog.text
+        topics = pd.DataFrame({"qid": list("abcd"), "query": ["Who?", "Where?", "?!", "When?"]}, dtype="str")
+        lines = {"qid": "b", "passage": "Graz \ud800"}, {"qid": "z", "passage": "x"}
+        found = written(tmp_path, *lines, topics=topics, with_question=False)
+    assert found == [
+        ["a", 0, "Who?", "query", "failed"],
+        ["b", 0, "Graz \ufffd", "passage", "recorded"],  # half a character of JSON
+        ["c", 0, "?!", "query", "question"],  # nothing could be written for it
+        ["d", 0, "When?", "query", "failed"],
+    ]
+    assert "3 of 4 topics, such as qid='a', are not in" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -69,6 +77,7 @@ def test_a_topic_that_is_not_in_the_file_is_searched_by_its_question_and_told(tm
         ("[1]", "expected a JSON object"),
         ({"passage": "x"}, "'qid' must be a text, found None"),
         ({"qid": 7, "passage": "x"}, "'qid' must be a text, found 7"),
+        ({"qid": "", "passage": "x"}, "'qid' must be a text, found ''"),
         ({"qid": "b"}, r"\(qid='b'\): give one of passage, passages, query, queries"),
         ({"qid": "b", "passage": "x", "query": "y"}, "give one of"),
         ({"qid": "b", "passage": ""}, "'passage' holds a text without a word"),
@@ -98,10 +107,3 @@ def test_a_file_of_other_topics_and_no_file(tmp_path):
         Recorded().files()
     with pytest.raises(ConfigError, match=r"rewriter\.path=nowhere\.jsonl: there is no such file"):
         Recorded(path="nowhere.jsonl").files()
-    with pytest.raises(ConfigError, match=r"rewriter\.role='text': allowed are passage, query, null"):
-        Recorded(role="text")
-
-
-def test_where_the_file_lies_is_not_part_of_the_identity():
-    assert identity(Recorded(path="a")) == identity(Recorded(path="b"))
-    assert identity(Recorded(role="query")) != identity(Recorded())

@@ -3,16 +3,13 @@
 import itertools
 import logging
 from dataclasses import replace
-from importlib.resources import files
 
 import pandas as pd
 import pytest
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, MissingError
-from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Reply
-from ragauge.llms.replies import form_in
 from ragauge.plugins.rewriting.multi_query import Decompose, MultiQuery, RagFusion
 from ragauge.retrieval.retrievers import MLQ, Sim
 from ragauge.retrieval.searching import check_queries, search
@@ -86,6 +83,7 @@ def test_the_queries_of_a_reply_by_hand(tools):
         ("q1", 0, "car", "failed"),
         ("q2", 0, "?", "question"),
     ]
+    assert rows(written(MultiQuery(), tools, ["?"], {})) == [("q0", 0, "?", "question")]
     alone = written(MultiQuery(with_question=False, n_queries=2), tools, ["dog"], replies)
     assert rows(alone) == [("q0", 0, "Dogs", "llm"), ("q0", 1, "dog", "question")]
 
@@ -106,14 +104,12 @@ def test_rag_fusion_has_a_prompt_and_a_number_of_its_own(tools):
     assert found["query"].tolist() == ["dog", "a", "b", "c", "d"]
     assert "4 search" in chat.prompts[0]
     assert "points of view" in chat.prompts[0]
-    assert RagFusion().needs_chat
-    assert not RagFusion(queries="rules").needs_chat
-    with pytest.raises(ConfigError, match=r"rewriter\.union='first_seen': allowed are rrf"):
-        RagFusion(union="first_seen")
 
 
-def test_decompose_by_rules_takes_halves_and_clauses_and_no_names(tools):
-    found = written(Decompose(queries="rules"), tools, QUESTIONS)
+def test_decompose_by_rules_takes_halves_and_clauses_and_no_names(tools, caplog):
+    with caplog.at_level(logging.INFO):
+        found = written(Decompose(queries="rules"), tools, QUESTIONS)
+    assert "decompose: no chat model is asked" in caplog.text
     assert rows(found) == [
         ("q0", 0, QUESTIONS[0], "question"),
         ("q0", 1, "Which is older, Rome", "rules"),
@@ -136,30 +132,3 @@ def test_who_is_asked(tools, rewriter):
     assert rewriter(queries="auto").describe(tools) == {"queries": "rules"}
     with pytest.raises(ConfigError, match=r"rewriter\.queries='llm' needs"):
         written(rewriter(queries="llm"), tools, ["dog"])
-
-
-def test_the_prompt_is_part_of_the_identity():
-    assert identity(MultiQuery(prompt="$question")) != identity(MultiQuery())
-    names = {identity(cls())["component"] for cls in (MultiQuery, RagFusion, Decompose)}
-    assert names == {"multi_query", "rag_fusion", "decompose"}
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("queries", "both"),
-        ("n_queries", 0),
-        ("with_question", "perhaps"),
-        ("union", "all"),
-        ("rrf_constant", -1),
-        ("prompt", "no question"),
-    ],
-)
-def test_values_that_cannot_be(field, value):
-    with pytest.raises(ConfigError, match=rf"rewriter\.{field}"):
-        MultiQuery(**{field: value})
-
-
-def test_the_log_shows_the_form_that_rag_fusion_asks_for() -> None:
-    prompt = files("ragauge.plugins.rewriting").joinpath("prompts/rag_fusion.txt").read_text(encoding="utf-8")
-    assert form_in(prompt) == "designer of the lighthouse of Vestrand history of lighthouses in Vestrand"

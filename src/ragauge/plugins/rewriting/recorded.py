@@ -119,8 +119,6 @@ def _read(path: Path, role: str | None) -> tuple[str, dict[str, list[str]]]:
         for text in texts or [""]:
             if not isinstance(text, str):
                 raise DataError(f"{where} (qid={qid!r}): a {_KEYS[keys[0]]} must be a text, found {text!r}")
-            if not _is_unicode(text):
-                raise DataError(f"{where} (qid={qid!r}): a {_KEYS[keys[0]]} is not valid Unicode")
             if not has_words(text):
                 raise DataError(f"{where} (qid={qid!r}): {keys[0]!r} holds a text without a word")
             found.setdefault(qid, []).append(text)
@@ -137,12 +135,3 @@ def _rows_of(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             yield entry.where, entry.read()
         except BadRow as bad:
             raise DataError(f"{entry.where}: {bad}") from None
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether the text can be written as UTF-8: JSON may hold lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
