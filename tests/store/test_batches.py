@@ -45,13 +45,6 @@ def test_digest_by_row_groups_knows_missing_texts(tmp_path: Path) -> None:
     assert frame_digest(tmp_path / "f.parquet") == frames.content_digest(read)
 
 
-def test_digest_of_numbers_in_several_row_groups(tmp_path: Path) -> None:
-    frame = docs(10).assign(n=range(10), x=[0.5, None] * 5)
-    frame.to_parquet(tmp_path / "f.parquet", row_group_size=3, index=False)
-    read = pd.read_parquet(tmp_path / "f.parquet")
-    assert frame_digest(tmp_path / "f.parquet") == frames.content_digest(read)
-
-
 @pytest.mark.parametrize(
     ("batches", "what"),
     [

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import multiprocessing
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
+from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.store import KEY_FILE, Key, Store, _entries, canonical_json, link_files
+from ragauge.store import (
+    KEY_FILE,
+    Key,
+    Store,
+    _entries,
+    canonical_json,
+    default_folder,
+    default_ledger,
+    link_files,
+)
 
 KEY = Key("chunks", 1, {"size": 128, "overlap": 16}, {"docs": "abc"})
 
@@ -27,27 +39,8 @@ def refuse(folder: Path) -> None:
 
 
 def test_digest_is_sha256_of_the_canonical_json() -> None:
-    import hashlib
-
     text = '{"inputs":{"docs":"abc"},"params":{"overlap":16,"size":128},"stage":"chunks","version":1}'
-    assert KEY.digest == hashlib.sha256(text.encode()).hexdigest()
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        Key("chunk", 1, {"size": 128, "overlap": 16}, {"docs": "abc"}),
-        Key("chunks", 2, {"size": 128, "overlap": 16}, {"docs": "abc"}),
-        Key("chunks", 1, {"size": 129, "overlap": 16}, {"docs": "abc"}),
-        Key("chunks", 1, {"size": 128, "overlap": 16}, {"docs": "abd"}),
-    ],
-)
-def test_every_component_of_the_key_changes_the_digest(other: Key) -> None:
-    assert other.digest != KEY.digest
-
-
-def test_order_of_params_does_not_change_the_digest() -> None:
-    assert Key("chunks", 1, {"overlap": 16, "size": 128}, {"docs": "abc"}).digest == KEY.digest
+    assert KEY.digest == sha256(text.encode())
 
 
 def test_what_json_cannot_say_is_refused() -> None:
@@ -57,20 +50,54 @@ def test_what_json_cannot_say_is_refused() -> None:
         canonical_json({"x": object()})
 
 
-def test_made_once_then_read(store: Store) -> None:
-    first = store.get(KEY, write_text("one"))
-    second = store.get(KEY, refuse)
-    assert (first.made, second.made) == (True, False)
-    assert (second.path / "data.txt").read_text() == "one"
-    assert second.path == store.root / "chunks" / KEY.digest
-    assert store.made == ["chunks"]
+def test_an_entry_tells_what_it_is_made_of_how_long_that_took_and_what_it_cost(store: Store) -> None:
+    url = "https://anna:secretword@host/v1"
+    key = Key("values", 3, {"depth": 30, "base_url": url}, {"docs": "abc"})
+    told: dict[str, Any] = {}
+
+    def make(folder: Path) -> None:
+        write_text("one")(folder)
+        (folder / "deep").mkdir()
+        (folder / "deep" / "more.txt").write_text("two")
+        pd.DataFrame({"n": [1, 2, 3]}).to_parquet(folder / "x.parquet")
+        time.sleep(0.05)
+        told["cost_usd"] = 0.5  # known behind the making alone
+
+    first = store.get(key, make, told)
+    again, other = Store(store.root), Store(store.root)
+    second = again.get(key, refuse, {"cost_usd": 7.0})
+    assert (first.made, second.made, store.made, again.made) == (True, False, ["values"], [])
+    assert second.path == store.root / "values" / key.digest
+    assert store.used == again.used == {f"values/{key.digest}"}
+    assert 0.05 <= first.seconds == first.seconds_made == second.seconds_made < 5
+    assert second.seconds == 0
+    assert first.told == second.told == {"cost_usd": 0.5}
+    assert second.n_rows("x") == 3
+    with pytest.raises(DataError, match="holds no frame 'run'"):
+        second.frame("run")
+    manifest = json.loads((first.path / KEY_FILE).read_text())
+    assert "secretword" not in str(manifest["params"].pop("base_url"))
+    files = {name: sha256((first.path / name).read_bytes()) for name in ("data.txt", "deep/more.txt", "x.parquet")}
+    frame = {"x": frames.content_digest(pd.DataFrame({"n": [1, 2, 3]}))}
+    known = {"stage": "values", "version": 3, "params": {"depth": 30}, "inputs": {"docs": "abc"}, "redacted": True}
+    assert manifest == {**known, "files": files, "frames": frame, "seconds": first.seconds, "told": first.told}
+    plain = json.loads((other.get(KEY, write_text("one")).path / KEY_FILE).read_text())
+    assert {"redacted", "told"}.isdisjoint(plain)
+    assert {name: plain[name] for name in KEY.as_dict()} == KEY.as_dict()
+    assert other.checkpoints(KEY) == store.root / "checkpoints" / KEY.digest
 
 
-def test_key_file_says_in_clear_what_was_hashed(store: Store) -> None:
-    entry = store.get(KEY, write_text("one"))
-    manifest = json.loads((entry.path / KEY_FILE).read_text())
-    assert {k: manifest[k] for k in ("stage", "version", "params", "inputs")} == KEY.as_dict()
-    assert list(manifest["files"]) == ["data.txt"]
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def test_where_a_store_and_its_ledger_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RAGAUGE_STORE", "RAGAUGE_LEDGER"):
+        monkeypatch.delenv(name, raising=False)
+    assert (default_folder(), default_ledger(Path("s"))) == (Path(".ragauge"), "s/ledger.db")
+    monkeypatch.setenv("RAGAUGE_STORE", "there")
+    monkeypatch.setenv("RAGAUGE_LEDGER", "sqlite:///x.db")
+    assert (default_folder(), default_ledger(Path("s"))) == (Path("there"), "sqlite:///x.db")
 
 
 def test_a_failing_maker_leaves_nothing(store: Store) -> None:
@@ -117,12 +144,6 @@ def test_frames_are_checked_before_they_are_stored(store: Store) -> None:
     assert store.find(Key("dataset", 1)) is None
 
 
-def test_a_frame_that_is_not_there_is_named(store: Store) -> None:
-    entry = store.get(KEY, write_text("one"))
-    with pytest.raises(DataError, match="holds no frame 'run'"):
-        entry.frame("run")
-
-
 def test_a_frame_is_read_by_its_entry_s_name_and_counts_as_used(store: Store) -> None:
     docs = pd.DataFrame({"docno": ["a", "b"], "title": ["A", ""], "text": ["x y", "z"]})
     entry = store.get_frames(Key("dataset", 1), lambda: {"docs": docs})
@@ -136,14 +157,6 @@ def test_a_frame_is_read_by_its_entry_s_name_and_counts_as_used(store: Store) ->
     assert Store(store.root).frame_at(f"dataset/{'0' * 64}", "docs") is None
     (entry.path / "docs.parquet").write_bytes(b"other")
     assert Store(store.root).frame_at(name, "docs") is None
-
-
-def test_equal_rows_have_equal_frame_digests(store: Store) -> None:
-    rows = pd.DataFrame({"qid": ["q1", "q2"], "value": [0.25, 1.0]})
-    one = store.get_frames(Key("a", 1), lambda: {"values": rows})
-    two = store.get_frames(Key("b", 1), lambda: {"values": rows})
-    other = store.get_frames(Key("c", 1), lambda: {"values": rows.assign(value=[0.25, 0.5])})
-    assert one.frame_digest("values") == two.frame_digest("values") != other.frame_digest("values")
 
 
 def _slow_maker(root: Path, log: Path) -> None:

@@ -122,23 +122,8 @@ def test_small_segments_become_some_of_about_the_same_number_of_rows(
     assert cache(tmp_path).get(all_texts, lambda texts: pytest.fail(f"{texts}")).ravel().tolist() == [*range(19)]
 
 
-def test_a_segment_has_keys_of_16_bytes_and_is_looked_through_once(tmp_path: Path) -> None:
+def test_a_segment_has_keys_of_16_bytes(tmp_path: Path) -> None:
     cache(tmp_path).get(["t1"], numbers_of)
     [segment] = cache(tmp_path).folder.glob("segment-*")
     keys = np.load(segment / "keys.npy")
     assert keys.dtype.itemsize == 16  # what is on the disk is looked for in no other length
-    seen: set[Path] = set()
-    found, rows = vectors_on_disk._look_up(keys, cache(tmp_path).folder, seen)
-    assert (found.tolist(), seen) == ([True], {segment})
-    assert rows is not None
-    assert rows.tolist() == [[1.0]]
-    assert vectors_on_disk._look_up(keys, cache(tmp_path).folder, seen)[1] is None
-
-
-def test_a_claim_ends_with_its_block(tmp_path: Path) -> None:
-    claims, keys = claims_of(tmp_path, cache(tmp_path).folder), np.array([b"one"], dtype="S16")
-    claim = claims.take(keys)
-    with claim:
-        assert claims.held(keys).all()
-    assert not list(claims.folder.iterdir())
-    assert not claims.held(keys).any()

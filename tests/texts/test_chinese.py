@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
-from ragauge.contract.protocols import Tools
-from ragauge.measures import Substring, Words
-from ragauge.retrieval.chunkers import SemanticChunker
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.texts.sentences import sentence_spans
-from ragauge.texts.tokenizers import HuggingFaceTokenizer, WordTokenizer
+from ragauge.texts.tokenizers import HuggingFaceTokenizer
 
 TEXT = (
     "长城位于中国北方，是古代的军事防御工程。它始建于两千多年前！你去过吗？许多游客说：“太壮观了。”"
@@ -35,19 +31,6 @@ def test_a_chinese_full_stop_of_western_form_needs_a_space() -> None:
     assert len(sentence_spans("他来了. 她走了.")) == 2
 
 
-def test_the_ir_score_counts_characters_of_any_script() -> None:
-    evidence = "它始建于两千多年前！"
-    context = "".join(SENTENCES[:1]) + evidence[:5]
-    ends = np.array([0, len(context) - 3, len(context)])
-    assert Substring().score([evidence], context, ends).tolist() == [[0, 0.2, 0.5]]
-
-
-def test_the_measure_words_takes_a_clause_for_a_word_and_the_tokenizer_a_character() -> None:
-    [[found]] = Words().score(["长城位于中国北方"], "长城在中国北方", np.array([7]))
-    assert found == 0
-    assert len(WordTokenizer().offsets(["长城位于中国北方，是古代的工程。"])[0]) == 16
-
-
 def test_the_tokenizer_of_minilm_counts_a_character_as_a_token() -> None:
     tokenizer = HuggingFaceTokenizer("sentence-transformers/all-MiniLM-L6-v2")
     [offsets] = tokenizer.offsets(["长城位于中国"])
@@ -57,14 +40,3 @@ def test_the_tokenizer_of_minilm_counts_a_character_as_a_token() -> None:
     )
     layouts, prefixes = build_contexts(passages, None, tokenizer, [8], ["q"])
     assert contexts_at(layouts, prefixes, 8)["text"].tolist() == ["长城位于中国北方"]
-
-
-def test_semantic_chunks_are_whole_sentences(tools: Tools) -> None:
-    docs = pd.DataFrame({"docno": ["d"], "title": "", "text": [TEXT]}).astype("str")
-    chunks = SemanticChunker(min_sentence_chars=5).chunk(docs, tools)
-    ends = {b for _, b in sentence_spans(TEXT)}
-    assert len(chunks) > 1
-    assert set(chunks["end"]) <= ends
-    assert "".join(chunks["text"]).replace(" ", "") == TEXT.replace(" ", "")
-    # The default is for English: 40 characters are about two Chinese sentences.
-    assert len(SemanticChunker().chunk(docs, tools)) < len(SENTENCES) / 2

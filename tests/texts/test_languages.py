@@ -45,6 +45,32 @@ def test_a_name_or_a_year_has_no_language(text: str) -> None:
     assert language_of(text) is None
 
 
+HOUSES = "the house of the people " * 200
+# Where a heuristic turns: by hand from the weights of letters (Han 3, kana 2, others 1) and of words.
+TURNS = [
+    ("灯" * 21 + "のです" + "の", "japanese"),  # 8 times the kana's 8 is not below the 63 of Han
+    ("灯" * 22 + "のです" + "の", "chinese"),
+    ("слово " * 9 + "лі", "ukrainian"),  # a tenth of the words has a letter that is only Ukrainian
+    ("слово " * 10 + "лі", "russian"),
+    ("Lena Holt Αθήνα", "greek"),  # names do not count
+    ("Lena holt Αθ", None),
+    ("слово " * 340 + HOUSES, "russian"),  # 2,000 characters are looked at
+    ("слово " * 30 + HOUSES, "english"),
+    ("und " + "xqv " * 10, "german"),  # 1 is over 0.09 of 11 words, and below that of 12
+    ("und " + "xqv " * 11, None),
+    ("Heilung", None),  # an ending is 0.3, and 0.5 is the least
+    ("Heilung Ordnung", "german"),
+    ("de de", None),  # ten languages share it
+    ("la de los", "spanish"),
+    ("il les", "french"),  # it has half of each word, and two others have the other halves
+]
+
+
+@pytest.mark.parametrize(("text", "language"), TURNS)
+def test_where_a_weight_turns(text: str, language: str | None) -> None:
+    assert language_of(text) == language
+
+
 def test_the_longer_part_decides_and_a_foreign_title_does_not() -> None:
     assert (
         language_of("Wer schrieb das Buch „The Old Man and the Sea“ und wann erschien es in Deutschland?") == "german"
@@ -57,6 +83,9 @@ def test_most_texts_decide_for_a_corpus() -> None:
     german, english = SENTENCES["de"], SENTENCES["en"]
     assert language_of_all([*german, english[0], "1807", "Lena Holt"]) == "german"
     assert language_of_all(["1807", ""]) is None
+    assert language_of_all([english[0], german[0], "1807"]) == "english"  # of a tie the first
+    assert language_of_all([german[1]] * 501 + [english[1]] * 1499) == "german"  # of a thousand texts
+    assert language_of_all([german[1]] * 500 + [english[1]] * 501) == "german"
 
 
 def test_a_language_has_a_name_and_a_code() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import metadata
 from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
@@ -120,14 +121,14 @@ class Rewrites:
     """A splitter whose chunks are not pieces of the text."""
 
     def split_text(self, text: str) -> list[str]:
-        return [text[:10], "a summary of the rest"]
+        return [text[:10], "a summary of the rest, " + "s" * 40]
 
 
 class Loses:
-    """A splitter that leaves the text's second half out."""
+    """A splitter whose second piece begins within the first and ends behind it, and whose third leaves a gap."""
 
     def split_text(self, text: str) -> list[str]:
-        return [text[: len(text) // 2]]
+        return [text[:9], text[4:7], text[12:14]]
 
 
 class ByMeaning:
@@ -158,7 +159,7 @@ def test_a_chunk_that_is_no_piece_of_its_document_is_named(
 ) -> None:
     monkeypatch.setattr("langchain_text_splitters.Rewrites", Rewrites, raising=False)
     chunker = LangChainChunker({"_target_": "langchain_text_splitters.Rewrites"})
-    with pytest.raises(DataError, match=r"docno='d0': .*Rewrites made .*'a summary of the rest'"):
+    with pytest.raises(DataError, match=r"docno='d0': .*Rewrites made .*'a summary of the rest, s{37}…'"):
         chunker.chunk(docs, tools)
 
 
@@ -166,10 +167,13 @@ def test_text_in_no_chunk_is_counted(
     docs: pd.DataFrame, tools: Tools, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("langchain_text_splitters.Loses", Loses, raising=False)
-    frame = pd.DataFrame({"docno": ["a", "b"], "title": "", "text": ["one two three four", " "]})
+    texts = ["one two three four", " ", "one two three", "eight one twos"]
+    frame = pd.DataFrame({"docno": list("abcd"), "title": "", "text": texts})
     chunks = LangChainChunker({"_target_": "langchain_text_splitters.Loses"}).chunk(frame, tools)
-    assert chunks["text"].tolist() == ["one two t"]
-    assert "8 characters of 1 document(s) are in no chunk, such as 8 of docno='a'" in caplog.text
+    of_a = ["one two t", "two", "e"]
+    assert chunks["text"].tolist() == [*of_a, *of_a, "eight one", "t o", "os"]
+    # Of a: "hre" in the gap and "four" at the end; of c "hre"; of d "tw".
+    assert "12 characters of 3 document(s) are in no chunk, such as 7 of docno='a'" in caplog.text
 
 
 def test_what_is_no_splitter_is_refused(docs: pd.DataFrame, tools: Tools) -> None:
@@ -187,8 +191,10 @@ def test_target_parameters_and_version_of_the_package_are_part_of_the_identity(
 
     target = "langchain_text_splitters.CharacterTextSplitter"
     first = identity(LangChainChunker({"_target_": target, "chunk_size": 100}))
-    assert set(first["versions"]) == {"langchain-text-splitters"}
-    assert first["splitter"]["_target_"] == target
+    known = {"component": "langchain", "version": 1, "splitter": {"_target_": target, "chunk_size": 100}}
+    versions = {"langchain-text-splitters": metadata.version("langchain-text-splitters")}
+    assert first == {**known, "versions": versions, "code": first["code"]}
+    assert identity(LlamaIndexChunker({"_target_": "builtins.dict"}))["component"] == "llama_index"
     assert identity(LangChainChunker({"_target_": target, "chunk_size": 101})) != first
     monkeypatch.setattr(chunkers, "_versions", lambda top: {"langchain-text-splitters": "0"})
     assert identity(LangChainChunker({"_target_": target, "chunk_size": 100})) != first

@@ -11,6 +11,7 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
 from ragauge.plugins.adapters.compressors import LangChainCompressor
 from ragauge.retrieval.retrievers import Sim
@@ -102,6 +103,11 @@ def same() -> Any:
 
 
 def test_depth_is_how_many_passages_are_given_and_left(small: SmallPipelines) -> None:
+    spec = {"_target_": "builtins.dict"}
+    known = {"component": "langchain", "version": 1, "compressor": spec, "depth": None, "revision": 1}
+    assert identity(LangChainCompressor(spec)) == known
+    with pytest.raises(ConfigError, match=r"compressor\.depth=0"):
+        LangChainCompressor(spec, depth=0)
     cut = small(compressor=LangChainCompressor({"_target_": f"{__name__}.same"}, depth=2), retriever=Sim(top_k=4))
     assert cut.frame("passages").groupby("qid").size()["q1"] == 2
     sizes = cut.frame("compression").iloc[0]

@@ -140,5 +140,8 @@ def test_what_is_wrong_is_one_line(part: Any, error: type[Exception], says: str,
 def test_code_and_revision_are_part_of_what_it_is_known_by() -> None:
     known = identity(langchain())
     assert known["code"]
+    spec, cut = {"_target_": "builtins.dict"}, {"version": 1, "depth": 30, "top_k": None, "revision": 1}
+    assert identity(LangChainReranker(spec)) == {"component": "langchain", "compressor": spec, **cut}
+    assert identity(PyTerrierReranker(spec)) == {"component": "pyterrier", "transformer": spec, **cut}
     assert identity(LangChainReranker(langchain().compressor, revision=2)) != known
     assert identity(langchain(keep=2)) != known

@@ -119,7 +119,7 @@ class TestPyTerrierPipeline:
         frames.check("run", run)
         assert run["qid"].tolist() == ["q1", "q1", "q2"]
         assert run["docno"].tolist() == ["paris%p0", "rome%p0", "oslo%p0"]
-        assert (run["score"] > 2).all()
+        assert run["score"].tolist() == [3.0, 3.0, 3.0]
 
     def test_a_pipeline_composed_in_the_configuration(self, tmp_path):
         pipeline = {
@@ -206,9 +206,15 @@ class TestPyTerrierPipeline:
         )
         assert Indexer.given == CHUNKS.to_dict("records")
 
-    def test_top_k(self):
-        with pytest.raises(ConfigError, match=r"retriever\.top_k=0"):
-            PyTerrierPipeline({"_target_": "team.in_memory"}, top_k=0)
+    def test_top_k_and_what_its_key_holds(self):
+        spec = {"_target_": "builtins.dict"}
+        for made in (PyTerrierPipeline, LangChainRetriever):
+            with pytest.raises(ConfigError, match=r"retriever\.top_k=0"):
+                made(spec, top_k=0)
+            assert made(spec, top_k=1).top_k == 1
+        cut = {"version": 1, "top_k": 30, "revision": 1}
+        assert identity(PyTerrierPipeline(spec)) == {"component": "pyterrier", "pipeline": spec, "index": None, **cut}
+        assert identity(LangChainRetriever(spec)) == {"component": "langchain", "retriever": spec, **cut}
 
 
 class Words(BaseRetriever):

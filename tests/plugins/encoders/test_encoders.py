@@ -174,7 +174,19 @@ def test_the_identity_is_that_of_the_weights_and_not_of_the_place(sparse: Path, 
     other = write_sparse_encoder(tmp_path / "other" / sparse.name, seed=1)
     known, same, different = (identity(LearnedSparse(str(folder))) for folder in (sparse, moved, other))
     assert known == same != different
-    assert (known["component"], known["model"], known["top_k"]) == ("learned_sparse", sparse.name, 30)
+    scorer = {"kind": "SparseEncoder", "digest": known["scorer"]["digest"], "device": "cpu", "version": 1}
+    assert known == {
+        "component": "learned_sparse", "version": 1, "model": sparse.name, "scorer": scorer, "top_k": 30,
+    }  # fmt: skip
+    index = {"index": "learned_sparse", "version": 1, "scorer": scorer}
+    assert LearnedSparse(str(sparse)).index_identity() == index
+    assert (LearnedSparse("m").batch_size, LearnedSparse.reorder_after_cut) == (16, False)
+    for name in ("top_k", "batch_size", "threads"):
+        with pytest.raises(ConfigError, match=rf"retriever\.{name}=0"):
+            LearnedSparse("m", **{name: 0})
+        assert LearnedSparse("m", **{name: 1})
+    with pytest.raises(ConfigError, match=r"retriever\.device=''"):
+        LearnedSparse("m", device="")
     gpus = [identity(LearnedSparse(str(sparse), device=device)) for device in ("cuda:0", "cuda:1")]
     assert gpus[0] == gpus[1] != known
     assert identity(LearnedSparse(str(sparse), top_k=5)) != known

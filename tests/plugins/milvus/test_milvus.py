@@ -215,6 +215,10 @@ def test_vectors_of_a_rewriter_are_searched_with(tools: Tools, tmp_path: Path) -
 
 
 def test_no_chunks_no_hits(tools: Tools, tmp_path: Path) -> None:
+    made(Milvus(), tmp_path / "all", tools)
+    assert (
+        Milvus().recall(TOPICS[2:], CHUNKS, tmp_path / "all", tools) == 1
+    )  # a question without words is missed by none
     assert made(Milvus(mode="hybrid"), tmp_path / "milvus", tools, CHUNKS.iloc[:0])(TOPICS).empty
 
 
@@ -352,21 +356,6 @@ def _late(told: Any) -> Any:
     return told
 
 
-def test_no_more_hits_are_asked_for_than_the_run_needs(tools: Tools, tmp_path: Path) -> None:
-    sent: list[int] = []
-
-    def counted(told: Any) -> Any:
-        sent.extend(told.results.topks)
-        return told
-
-    texts = [f"a{number} b{number} c{number}" for number in range(60)]
-    chunks = pd.DataFrame({"docno": [f"d{number:02}" for number in range(60)], "text": texts}, dtype="str")
-    with server(tmp_path / "data", answer=counted) as uri:
-        run = made(Milvus(uri=uri, top_k=1), tmp_path / "a", tools, chunks)(TOPICS[:1].assign(query=texts[7]))
-    assert run["docno"].tolist() == ["d07"]
-    assert max(sent) < 60
-
-
 def test_a_temporary_folder_whose_path_is_too_long_for_a_socket_is_told(
     tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -486,12 +475,30 @@ def test_an_index_of_other_chunks_is_told(tools: Tools, tmp_path: Path) -> None:
         ({"search_params": "ef=3"}, r"retriever\.search_params='ef=3'"),
         ({"b": 2}, r"retriever\.b=2"),
         ({"timeout": 0}, r"retriever\.timeout=0"),
+        ({"uri": "http://"}, r"retriever\.uri='http://'"),
+        ({"depth": 16_385}, r"retriever\.depth=16385"),
+        ({"rrf_constant": 0}, r"retriever\.rrf_constant=0"),
+        ({"k1": -1}, r"retriever\.k1=-1"),
+        ({"block": 10_001}, r"retriever\.block=10001"),
     ],
 )
 def test_a_value_that_cannot_be_is_told(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told) as failed:
         Milvus(**given)
     assert "secret-99" not in str(failed.value)
+
+
+def test_what_is_not_set_and_the_ends_of_the_ranges() -> None:
+    assert identity(Milvus()) == {
+        "component": "milvus", "version": 1, "uri": None, "mode": "dense", "top_k": 30, "depth": 100, "rrf_constant": 60,
+        "index": "FLAT", "index_params": {}, "search_params": {}, "k1": 1.2, "b": 0.75, "analyzer": {"type": "standard"},
+        "revision": 1,
+    }  # fmt: skip
+    assert (Milvus().block, Milvus().timeout, Milvus().reorder_after_cut) == (500, 60.0, False)
+    for ends in ({"top_k": 16_384, "depth": 1}, {"k1": 0, "b": 0}, {"b": 1, "block": 10_000}, {"uri": "https://host"}):
+        assert Milvus(**ends)  # type: ignore[arg-type]
+    assert Milvus(mode="hybrid", top_k=9, depth=9)
+    assert Milvus(mode="hybrid", index="HNSW").approximate
 
 
 def test_a_collection_is_that_of_its_content_and_place_and_a_token_is_told_nowhere() -> None:

@@ -15,10 +15,11 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator
 from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.errors import ConfigError, MissingError
+from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.experiment import needs as needs_of_jobs
 from ragauge.findings.cost import costs_of_parts
-from ragauge.plugins.reranking.llm import ListwiseReranker, _windows, permutation
+from ragauge.plugins.reranking.llm import ListwiseReranker, permutation
 from ragauge.retrieval.ranking import check_reranked
 from small_pipeline import SmallPipelines
 
@@ -58,23 +59,7 @@ def frames(*texts: str, qids: Sequence[str] = ("q1",)) -> tuple[pd.DataFrame, pd
     return run, pd.DataFrame({"qid": qids, "query": [f"what of {qid}?" for qid in qids]}), chunks
 
 
-# --- windows and replies ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("n", "expected"),
-    [
-        (0, []),
-        (1, []),
-        (2, [(0, 2)]),
-        (4, [(0, 4)]),
-        (5, [(1, 5), (0, 3)]),
-        (8, [(4, 8), (2, 6), (0, 4)]),
-        (9, [(5, 9), (3, 7), (1, 5), (0, 3)]),
-    ],
-)
-def test_windows_go_from_the_back_to_the_front(n: int, expected: list[tuple[int, int]]) -> None:
-    assert list(_windows(n, window=4, step=2)) == expected
+# --- replies ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -118,14 +103,15 @@ def test_a_passage_climbs_from_the_last_place_to_the_first(tools: Tools) -> None
 
 
 def test_all_topics_are_asked_at_once_for_a_position(tools: Tools) -> None:
-    run, topics, chunks = frames(*(f"text {n}" for n in (3, 2, 1)), qids=["q1", "q2", "q3"])
+    run, topics, chunks = frames(*(f"text {n}" for n in (5, 4, 3, 2, 1)), qids=["q1", "q2", "q3"])
     short = run[~((run["qid"] == "q2") & (run["rank"] > 0)) & ~((run["qid"] == "q3") & (run["rank"] > 1))]
     chat = Chat(by_number)
-    made = ListwiseReranker(depth=3, window=2, step=1).rerank(short, topics, chunks, replace(tools, chat=chat))
-    # Three hits take two windows, two hits one, one hit none.
-    assert [len(prompts) for prompts in chat.asked] == [2, 1]
+    made = ListwiseReranker(depth=5, window=4, step=2).rerank(short, topics, chunks, replace(tools, chat=chat))
+    # Five hits take two windows, of which the front one is of three: 4 3 2 1 -> 1 2 3 4, 5 1 2 -> 1 2 5.
+    # Two hits take one window, one hit none.
+    assert [[len(passages) for passages in prompts] for prompts in chat.asked] == [[4, 2], [3]]
     assert made.groupby("qid")["docno"].agg(list).to_dict() == {
-        "q1": ["c2", "c0", "c1"], "q2": ["c0"], "q3": ["c1", "c0"],
+        "q1": ["c4", "c3", "c0", "c2", "c1"], "q2": ["c0"], "q3": ["c1", "c0"],
     }  # fmt: skip
 
 
@@ -192,6 +178,11 @@ def test_no_hits_ask_nobody(tools: Tools) -> None:
 def test_a_value_out_of_range_is_one_line(given: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=f"^{says}"):
         ListwiseReranker(**given)
+    assert ListwiseReranker(depth=1, top_k=1, window=2, step=2, passage_tokens=1)
+    known = identity(ListwiseReranker())
+    assert known.pop("prompt").startswith("Below are $n_passages passages")
+    sizes = {"depth": 30, "top_k": None, "window": 20, "step": 10, "passage_tokens": 300}
+    assert known == {"component": "llm", "version": 3, **sizes}
 
 
 # --- in a job, over HTTP ------------------------------------------------------------------------------
@@ -260,7 +251,3 @@ def test_a_dry_run_names_the_reranker_and_every_window(small: SmallPipelines) ->
 
 def test_an_order_that_could_not_be_read_is_asked_for_again_and_then_stored(small: SmallPipelines) -> None:
     check_asked_again("reranker", {"reranker": ListwiseReranker()}, "run", lambda prompt: "[3] > [2] > [1]", small)
-
-
-def test_the_example_of_the_prompt_is_no_order_of_the_retriever() -> None:
-    assert permutation("[2] > [1] > [3]", 3) == ([1, 0, 2], True)
