@@ -490,9 +490,9 @@ def test_a_value_that_cannot_be_is_told(given: dict[str, Any], told: str) -> Non
 
 def test_what_is_not_set_and_the_ends_of_the_ranges() -> None:
     assert identity(Milvus()) == {
-        "component": "milvus", "version": 1, "uri": None, "mode": "dense", "top_k": 30, "depth": 100, "rrf_constant": 60,
-        "index": "FLAT", "index_params": {}, "search_params": {}, "k1": 1.2, "b": 0.75, "analyzer": {"type": "standard"},
-        "revision": 1,
+        "component": "milvus", "version": 1, "uri": None, "mode": "dense", "top_k": 30, "depth": 100,
+        "rrf_constant": 60, "index": "FLAT", "index_params": {}, "search_params": {}, "k1": 1.2, "b": 0.75,
+        "analyzer": {"type": "standard"}, "revision": 1,
     }  # fmt: skip
     assert (Milvus().block, Milvus().timeout, Milvus().reorder_after_cut) == (500, 60.0, False)
     for ends in ({"top_k": 16_384, "depth": 1}, {"k1": 0, "b": 0}, {"b": 1, "block": 10_000}, {"uri": "https://host"}):
