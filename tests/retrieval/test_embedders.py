@@ -2,13 +2,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import shutil
-import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from patched import instead_of
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.retrieval import onnx as onnx_backend
@@ -175,25 +170,6 @@ def test_damaged_segment_is_dropped_and_its_texts_embedded_again(
     assert len(segments(store)) == 2
 
 
-def test_many_small_segments_become_one(
-    embed: Any, encoder: Encoder, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vectors_on_disk, "_MAX_SMALL", 4)
-    texts = [f"text {i}" for i in range(23)]
-    for i in range(len(texts)):
-        embed(texts[: i + 1])
-        assert len(segments(store)) <= 6
-    assert encoder.asked == texts
-    assert sum(len(np.load(path / "keys.npy")) for path in segments(store)) == len(texts)
-    # Another machine may still be reading the merged ones; an hour later nobody is.
-    set_aside = list((store.root / "vectors").glob("*/draft-*"))
-    assert all((path / "vectors.npy").is_file() for path in set_aside)
-    for path in set_aside:
-        os.utime(path, (0, 0))
-    embed(["one more"])
-    assert not list((store.root / "vectors").glob("*/draft-*"))
-
-
 def test_kill_between_merge_and_tidying_does_no_harm(embed: Any, encoder: Encoder, store: Store) -> None:
     embed(["a", "b"])
     (first,) = segments(store)
@@ -216,161 +192,6 @@ def test_two_at_once_embed_each_text_once(model: Path, encoder: Encoder, store: 
         )
     assert sorted(encoder.asked) == sorted(texts)
     assert all((result == results[0]).all() for result in results)
-
-
-def numbers_of(texts: list[str]) -> np.ndarray:
-    return np.array([[float(text[1:])] for text in texts], dtype=np.float32)
-
-
-def test_two_at_once_embed_beside_each_other(tmp_path: Path) -> None:
-    """The lock was held while a model worked: on two machines two jobs took as long as on one."""
-    together = threading.Barrier(2, timeout=300)
-
-    def embed(texts: list[str]) -> np.ndarray:
-        together.wait()  # breaks unless the other one is here as well
-        return numbers_of(texts)
-
-    def get(texts: list[str]) -> np.ndarray:
-        return vectors_on_disk.VectorCache(tmp_path, "model", "embedding").get(texts, embed)
-
-    with ThreadPoolExecutor(2) as pool:
-        low, high = pool.map(get, ([f"t{i}" for i in range(9)], [f"t{i}" for i in range(9, 20)]))
-    assert low[:, 0].tolist() == list(range(9))
-    assert high[:, 0].tolist() == list(range(9, 20))
-    assert not [file for file in tmp_path.rglob("*") if file.suffix == ".keys"]
-
-
-def test_who_is_done_between_the_two_looks_of_another_has_not_worked_in_vain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Vectors not there yet, and a claim there no more: the text was embedded twice."""
-    works, may_end = threading.Event(), threading.Event()
-    asked: list[str] = []
-
-    def slowly(texts: list[str]) -> np.ndarray:
-        asked.extend(texts)
-        works.set()
-        assert may_end.wait(300)
-        return numbers_of(texts)
-
-    def get() -> np.ndarray:
-        return vectors_on_disk.VectorCache(tmp_path, "model", "embedding").get(["t1", "t2"], slowly)
-
-    looks: list[int] = []
-    look_up = vectors_on_disk._look_up
-
-    def ends_after_the_look(*given: Any) -> Any:
-        found = look_up(*given)
-        if threading.current_thread() is threading.main_thread():
-            looks.append(1)
-            if len(looks) == 2:  # the one under the lock
-                may_end.set()
-                first.result(30)
-        return found
-
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(get)
-        assert works.wait(300)
-        monkeypatch.setattr(vectors_on_disk, "_look_up", ends_after_the_look)
-        assert get()[:, 0].tolist() == [1, 2]
-    assert asked in (["t1", "t2"], ["t2", "t1"])
-
-
-def test_what_another_embeds_is_waited_for_when_all_else_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vectors_on_disk, "_SLICE", 3)
-    monkeypatch.setattr(vectors_on_disk, "_SLICE_SECONDS", 0.0)
-    first_works, rest_done = threading.Event(), threading.Event()
-    asked: list[str] = []
-
-    def slowly(texts: list[str]) -> np.ndarray:
-        asked.extend(texts)
-        first_works.set()
-        assert rest_done.wait(300)
-        return numbers_of(texts)
-
-    def embed(texts: list[str]) -> np.ndarray:
-        asked.extend(texts)
-        if texts[-1] == "t9":
-            rest_done.set()
-        return numbers_of(texts)
-
-    def cache() -> vectors_on_disk.VectorCache:
-        return vectors_on_disk.VectorCache(tmp_path, "model", "embedding")
-
-    with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(cache().get, ["t1", "t2", "t3"], slowly)
-        assert first_works.wait(300)
-        found = cache().get([f"t{i}" for i in range(10)], embed)
-        assert other.result()[:, 0].tolist() == [1, 2, 3]
-    assert found[:, 0].tolist() == list(range(10))
-    assert sorted(asked) == [f"t{i}" for i in range(10)]
-    assert asked[:3] == ["t1", "t2", "t3"]
-
-
-def test_what_a_killed_process_was_embedding_is_free_again(tmp_path: Path) -> None:
-    work = (
-        "import os, signal, sys\nfrom pathlib import Path\n"
-        "from ragauge.store.vectors import VectorCache\n"
-        "def embed(texts):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "VectorCache(Path(sys.argv[1]), 'model', 'embedding').get(['t1', 't2'], embed)"
-    )
-    assert subprocess.run([sys.executable, "-c", work, tmp_path], check=False).returncode == -signal.SIGKILL
-    assert len(list(tmp_path.rglob("*.keys"))) == 1
-    found = vectors_on_disk.VectorCache(tmp_path, "model", "embedding").get(["t2", "t3"], numbers_of)
-    assert found[:, 0].tolist() == [2, 3]
-    assert not list(tmp_path.rglob("*.keys"))
-
-
-def test_what_could_not_be_embedded_is_free_again(tmp_path: Path) -> None:
-    cache = vectors_on_disk.VectorCache(tmp_path, "model", "embedding")
-
-    def out_of_memory(texts: list[str]) -> np.ndarray:
-        raise MemoryError
-
-    with pytest.raises(MemoryError):
-        cache.get(["t1"], out_of_memory)
-    assert cache.get(["t1"], numbers_of)[:, 0].tolist() == [1]
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [(0.1, [2, 8, 8, 8, 1]), (2.0, [2, 4, 8, 8, 5]), (4.0, [2] * 13 + [1])],
-    ids=["fast", "twice", "slow"],
-)
-def test_slices_of_a_fast_model_grow(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, expected: list[int]
-) -> None:
-    """Of a fast model each slice of as many was a segment, to be merged: every vector was written twice."""
-    monkeypatch.setattr(vectors_on_disk, "_SLICE", 2)
-    monkeypatch.setattr(vectors_on_disk, "_MERGED", 8)
-    now = [0.0]
-    monkeypatch.setattr(vectors_on_disk, "time", instead_of(time, monotonic=lambda: now[0]))
-    slices: list[int] = []
-
-    def embed(texts: list[str]) -> np.ndarray:
-        slices.append(len(texts))
-        now[0] += seconds
-        return np.array([[float(text[1:])] for text in texts], dtype=np.float32)
-
-    texts = [f"t{i}" for i in range(27)]
-    found = vectors_on_disk.VectorCache(tmp_path, "model", "embedding").get(texts, embed)
-    assert slices == expected
-    assert found[:, 0].tolist() == list(range(27))
-
-
-def test_keys_that_end_or_begin_with_zero_bytes_are_told_apart(tmp_path: Path) -> None:
-    width = vectors_on_disk._KEY_BYTES
-    raw = [b"\0" * i + b"k" + b"\0" * (width - 1 - i) for i in range(width)] + [b"\0" * width]
-    keys = np.array(raw, dtype=f"S{width}")
-    vectors = np.arange(len(raw), dtype=np.float32)[:, None]
-    vectors_on_disk._write_segment(tmp_path, keys, vectors)
-    found, read = vectors_on_disk._look_up(keys[::-1], tmp_path)
-    assert found.all()
-    assert read is not None
-    np.testing.assert_array_equal(read, vectors[::-1])
-    assert not vectors_on_disk._look_up(np.array([b"k" * width], dtype=f"S{width}"), tmp_path)[0].any()
 
 
 def test_identity_follows_name_and_content_not_the_path(model: Path, tmp_path: Path) -> None:

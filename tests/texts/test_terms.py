@@ -42,6 +42,7 @@ def words(text):
         ("ガ", "カ\u3099"),
         ("한국", "한국"),
         ("µ", "μ"),
+        ("می\u200cخواهم", "میخواهم"),  # a joiner inside a word separates nothing
     ],
 )
 def test_the_same_word(one, other):
@@ -103,3 +104,23 @@ def test_terms_of_a_language(language, stems, stops, text, told):
     assert analysis.of_query(text) == [term for term in told.split() if not term.endswith("~")]
     snowball = version("snowballstemmer") if stems and language not in ("vietnamese", "other") else None
     assert analysis.identity == {"language": language, "snowball": snowball}
+
+
+def test_english_words():
+    english = Analysis()
+    assert english.of_text("The runners' résumés, Anna's CAFÉ: don’t!") == [
+        "the", "runner", "resum", "anna", "cafe", "don", "t",
+    ]  # fmt: skip
+    assert english.of_query("The runners' résumés, Anna's CAFÉ: don’t!") == ["runner", "resum", "anna", "cafe"]
+    assert english.of_text("HIV-1, x², ｆｕｌｌ, Москва 北京大 a_b") == [
+        "hiv", "1", "x2", "full", "москва", "北京", "京大", "a", "b",
+    ]  # fmt: skip
+
+
+def test_what_is_not_a_word_of_the_language_stays():
+    german = Analysis("german")
+    assert german.of_text("H₂O, 北京大学 und 3,14!") == ["h2o", "北京", "京大", "大学", "und", "3", "14"]
+
+
+def test_vowel_signs_are_part_of_their_word():
+    assert Analysis("hindi", stems=False).of_query("हिन्दी की किताबें") == ["हिन्दी", "किताबें"]

@@ -12,7 +12,6 @@ import pytest
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import Batches
-from ragauge.contract.identity import identity
 from ragauge.contract.topics import scorable
 from ragauge.measures import qrels_of
 from ragauge.plugins.benchmarks.beir import Beir
@@ -246,11 +245,6 @@ def test_absent_file_is_named_with_the_splits_that_are_there(tmp_path: Path) -> 
 def test_values_out_of_range_name_the_key(fields: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"dataset.{next(iter(fields))}="):
         Beir(**fields)
-
-
-def test_path_is_no_part_of_the_identity() -> None:
-    assert identity(Beir(path="a")) == identity(Beir(path="b"))
-    assert identity(Beir(evidence="none")) != identity(Beir())
 
 
 def test_file_that_changes_between_two_readings_is_an_error(tmp_path: Path) -> None:

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.retrieval.retrievers import BM25
-from ragauge.texts.terms import LANGUAGES, Analysis, fold
+from ragauge.texts.terms import LANGUAGES, Analysis
 from ragauge.texts.words import STOP_WORDS
 
 
@@ -36,17 +34,6 @@ def test_an_index_is_known_by_its_language_and_its_stemmer() -> None:
     assert BM25(language="german").index_identity()["language"] == "german"
     assert Analysis("chinese").identity["snowball"] is None
     assert Analysis(stems=False).identity["snowball"] is None
-
-
-def test_english_words() -> None:
-    english = Analysis()
-    assert english.of_text("The runners' résumés, Anna's CAFÉ: don’t!") == [
-        "the", "runner", "resum", "anna", "cafe", "don", "t",
-    ]  # fmt: skip
-    assert english.of_query("The runners' résumés, Anna's CAFÉ: don’t!") == ["runner", "resum", "anna", "cafe"]
-    assert english.of_text("HIV-1, x², ｆｕｌｌ, Москва 北京大 a_b") == [
-        "hiv", "1", "x2", "full", "москва", "北京", "京大", "a", "b",
-    ]  # fmt: skip
 
 
 # A question whose words are inflected otherwise in the text that answers it, and another text of its words'
@@ -109,38 +96,6 @@ def test_every_language_has_a_stemmer_and_words_that_are_written_as_texts_are() 
             assert of_it.of_text(word) != []
 
 
-@pytest.mark.parametrize(
-    ("language", "one", "other"),
-    [
-        ("french", "l’homme", "homme"),
-        ("french", "L'Homme", "hommes"),
-        ("italian", "dell'arte", "arte"),
-        ("german", "Straße", "STRASSE"),
-        ("german", "Straßen", "straße"),
-        ("german", "Donau\u00addampfer", "Donaudampfer"),
-        ("russian", "ёлка", "елки"),
-        ("russian", "Москвой", "МОСКВЕ"),
-        ("spanish", "nin\u0303os", "niño"),  # decomposed and composed
-    ],
-)
-def test_the_same_word(language: str, one: str, other: str) -> None:
-    of_it = Analysis(language)
-    assert of_it.of_query(one) == of_it.of_text(other)[-1:]
-
-
-def test_what_is_not_a_word_of_the_language_stays() -> None:
-    german = Analysis("german")
-    assert german.of_text("H₂O, 北京大学 und 3,14!") == ["h2o", "北京", "京大", "大学", "und", "3", "14"]
-
-
-@given(st.text())
-def test_any_text_has_terms_without_spaces_or_capitals(text: str) -> None:
-    for language in ("english", "german", "russian", "chinese", "turkish"):
-        for terms in (Analysis(language).of_text(text), Analysis(language).of_query(text)):
-            assert all(term.split() in ([term], []) for term in terms)
-            assert terms == [fold(term) for term in terms]
-
-
 def test_the_stop_words_are_those_of_the_language(tmp_path: Path) -> None:
     # "not" is an English stop word.
     assert ranking(tmp_path / "de", {"d": "Die Not war groß."}, "Not", language="german") == ["d"]
@@ -177,12 +132,6 @@ def test_auto_takes_the_language_that_most_chunks_are_in(language: str, tmp_path
 def test_a_code_is_another_name_of_its_language() -> None:
     assert identity(BM25(language="de")) == identity(BM25(language="german"))
     assert identity(BM25(language="en")) == identity(BM25())
-
-
-def test_vowel_signs_are_part_of_their_word() -> None:
-    assert Analysis("hindi", stems=False).of_query("हिन्दी की किताबें") == ["हिन्दी", "किताबें"]
-    # A joiner inside a word separates nothing.
-    assert Analysis("persian").of_text("می\u200cخواهم") == Analysis("persian").of_text("میخواهم")
 
 
 # --- what works for Chinese and its neighbours, and what does not -------------------------------------------
