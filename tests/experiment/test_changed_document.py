@@ -104,17 +104,6 @@ def test_of_a_changed_document_only_the_chunks_with_the_change(
     assert all("about one subject" in f"about {text}" for text in again)
 
 
-def test_a_document_that_grows_at_its_beginning_moves_only_its_own_chunks(
-    small: SmallPipelines, embedder: CountingEmbedder
-) -> None:
-    parts = {"chunker": TokenChunker(size=12, overlap=0)}
-    embedded(small, embedder, DOCS, **parts)
-    docs = changed(DOCS, 1, "Document 2 says in its sentence 0", "Now document 2 says in its sentence 0")
-    again = embedded(small, embedder, docs, **parts)
-    chunks = small(docs=docs, embedder=embedder, **parts).frame("chunks")
-    assert set(again) == set(chunks.loc[chunks["parent"] == "d2", "text"])
-
-
 @pytest.mark.parametrize("chunker", [SemanticChunker(), TokenChunker(size=12, overlap=4)], ids=repr)
 def test_a_new_document_embeds_itself_and_one_that_is_gone_nothing(
     small: SmallPipelines, embedder: CountingEmbedder, chunker: Any

@@ -76,15 +76,6 @@ def test_depth_is_how_many_passages_are_given_and_left(small: SmallPipelines) ->
     assert sizes["characters_in"] == sizes["characters_out"]
 
 
-def test_the_second_time_no_stage_is_made(small: SmallPipelines) -> None:
-    parts = {
-        "expander": Whole(), "compressor": Keeping(), "order": ReverseOrder(),
-        "retriever": Sim(top_k=3),
-    }  # fmt: skip
-    assert {"expanded", "compressed", "context"} <= {*made_of(small(**parts))}
-    assert made_of(small(**parts)) == []
-
-
 def test_a_stage_is_made_again_for_its_own_parameters_and_those_before_it(small: SmallPipelines) -> None:
     parts: dict[str, Any] = {
         "chunker": TokenChunker(size=3, overlap=0),

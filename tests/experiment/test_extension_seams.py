@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from processes import ROOT, run, run_fresh
+from processes import ROOT, run_fresh
 from ragauge.contract.metric_names import without_groups
 
 PACKAGE = """
@@ -147,60 +146,6 @@ def test_the_leaderboard_shows_label_direction_interval_and_mark(swept: tuple[Pa
 
 
 @pytest.mark.slow
-def test_the_report_has_the_measure_s_section_from_the_folder_and_from_mlflow(
-    swept: tuple[Path, str], tmp_path: Path
-) -> None:
-    folder, _ = swept
-    client, (pooled,) = client_and_runs(folder, "sweep")
-    page = Path(client.download_artifacts(pooled.info.run_id, "report.html")).read_text(encoding="utf-8")
-    (multirun,) = (folder / "multirun").glob("*/*")
-    moved = multirun.rename(multirun.with_name("moved"))
-    try:
-        uri = f"sqlite:///{folder / 'mlruns' / 'mlflow.db'}"
-        done = run_fresh(tmp_path, "report", pooled.info.run_id, "--tracking-uri", uri)
-    finally:
-        moved.rename(multirun)
-    assert done.returncode == 0, done.stderr
-    rebuilt = Path(done.stdout.strip()).read_text(encoding="utf-8")
-    for text in (page, rebuilt):
-        (anchor,) = re.findall(r'<h2 id="([^"]+)">Length of answers</h2>', text)
-        section = text.split(f'id="{anchor}"', 1)[1].split("</section>", 1)[0]
-        assert LABEL in section
-        assert "lower is better" in section
-        assert "backwards" in section
-        assert f'href="#{anchor}"' in text
-        assert "token F1 ↑" in text
-        for row in logged_table(client, pooled.info.run_id, "leaderboard.json")["n_words"]:
-            assert f"{row:.3f}" in section
-
-
-@pytest.mark.slow
-def test_a_comparison_tests_the_measure_in_its_own_direction(swept: tuple[Path, str]) -> None:
-    folder, _ = swept
-    _, runs = client_and_runs(folder, "job")
-    of = {logged.data.tags["reranker"]: logged for logged in runs}
-    done = run_fresh(
-        folder, "compare", *(of[name].info.run_id for name in ("none", "backwards")), "--csv", "runs.csv",
-        "--topics-csv", "topics.csv", "--latex", "tables.tex", COLUMNS="200",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert LABEL in done.stdout
-    (row,) = [line for line in done.stdout.splitlines() if line.startswith(f"{LABEL}  ")]
-    assert len(row.split("[")) == 2  # the difference, with its interval
-    values = {name: logged.data.metrics["n_words"] for name, logged in of.items()}
-    assert values["none"] != values["backwards"]
-    assert f"{min(values.values()):.3f}^" in done.stdout  # the lowest is the best
-    assert f"{max(values.values()):.3f}^" not in done.stdout
-    rows = pd.read_csv(folder / "runs.csv").set_index("run_id")
-    changed = rows.loc[of["backwards"].info.run_id]
-    topics = pd.read_csv(folder / "topics.csv").pivot(index="qid", columns="run_id", values="n_words")
-    difference = topics[of["backwards"].info.run_id] - topics[of["none"].info.run_id]
-    assert changed["difference_n_words"] == pytest.approx(difference.mean())
-    assert changed["difference_n_words_lo"] <= difference.mean() <= changed["difference_n_words_hi"]
-    assert r"words of the answer $\downarrow$" in (folder / "tables.tex").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "says"),
     [
@@ -219,11 +164,3 @@ def test_a_name_that_collides_is_told_before_any_work(tmp_path: Path, name: str,
     assert says in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / ".ragauge").exists()
-
-
-@pytest.mark.slow
-def test_no_answer_measure_is_asked_for_by_an_empty_list(tmp_path: Path) -> None:
-    done = run(tmp_path, *SMALL, "answers=[]")
-    assert done.returncode == 0, done.stderr
-    _, (logged,) = client_and_runs(tmp_path, "job")
-    assert "f1" not in logged.data.metrics

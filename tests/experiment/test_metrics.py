@@ -188,11 +188,6 @@ def test_verdicts_of_one_request_are_one_call() -> None:
     }
 
 
-def test_an_embedded_part_makes_no_calls() -> None:
-    found = costs_of_replies(replies(("q1", 0, 0, 0.0, False), ("q2", 0, 0, 0.0, True)))
-    assert set(found.values()) == {0}
-
-
 # --- curve and line ----------------------------------------------------------------------------------------
 
 

@@ -10,12 +10,11 @@ import pandas as pd
 import pytest
 
 from ragauge.commands.conf import quoted
-from ragauge.compare._pairs import pair_frame
 from ragauge.contract.answer_measures import as_record, checked, in_order
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.estimate import compare_pairs, leaderboard
+from ragauge.estimate import leaderboard
 from ragauge.findings.terminal import detectable_text, leaderboard_text
 from ragauge.measures.rankings import ranking_infos
 from small_pipeline import TOPICS, SmallPipelines, replaced
@@ -89,24 +88,6 @@ def test_the_terminal_shows_them_where_nothing_else_ranks() -> None:
         columns=["measure", "unit", "difference", "difference_median", "comparisons"],
     )
     assert "rr" not in detectable_text(detectable, (), INFOS)
-
-
-def test_holm_counts_measures_of_rankings_as_a_family_of_their_own() -> None:
-    frame = outcomes(systems="abc")
-    alone, n = pair_frame(frame, "a", 0, [], best_of_all=False)
-    both, n_tests = pair_frame(frame, "a", 0, INFOS, best_of_all=False)
-    assert n == {"headline": 6}
-    assert n_tests == {"headline": 6, "Rankings": 2 * len(INFOS)}
-    of_scores = both[~both["measure"].isin([i.name for i in INFOS])].reset_index(drop=True)
-    pd.testing.assert_frame_equal(of_scores, alone.reset_index(drop=True))
-
-
-def test_measures_that_share_a_drawing_have_the_numbers_that_they_have_alone() -> None:
-    frame = outcomes(systems="abc")
-    together = compare_pairs(frame, "system", answers=INFOS).set_index(["measure", "a", "b"])
-    for info in INFOS[:3]:
-        alone = compare_pairs(frame, "system", answers=[info]).set_index(["measure", "a", "b"])
-        pd.testing.assert_frame_equal(together.loc[[info.name]], alone.loc[[info.name]])
 
 
 def test_measures_with_parameters_need_no_quotes_on_the_command_line() -> None:

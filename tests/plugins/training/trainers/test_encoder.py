@@ -24,7 +24,7 @@ from ragauge.contract.protocols import Tools
 from ragauge.plugins.training.contract import MODEL, Trained, Trainer, TrainingData, TrainingTools
 from ragauge.plugins.training.trainers import encoder
 from ragauge.plugins.training.trainers._loop import Outcome
-from ragauge.plugins.training.trainers.encoder import Encoder, averaged
+from ragauge.plugins.training.trainers.encoder import Encoder
 from ragauge.plugins.training.trainers.mining import Window, mine
 from ragauge.retrieval.embedders import SentenceTransformerEmbedder
 from ragauge.retrieval.pretrained import model_digest
@@ -261,19 +261,6 @@ def test_the_triplet_loss_by_hand(base: Path) -> None:
     lacking = [float(one) + margin for one in apart if one + margin > 0]
     assert len(lacking) == 4
     assert value == pytest.approx(sum(lacking) / 6, abs=1e-5)
-
-
-def test_an_average_lies_between_base_and_tuned(base: Path, tmp_path: Path) -> None:
-    from safetensors.torch import load_file
-
-    kept = []
-    for share in (0.0, 0.25):
-        trained(Encoder(model=str(base), **{**TINY, "epochs": 0.5, "evaluations": 1, "average": share}),
-                tmp_path / str(share))  # fmt: skip
-        kept.append(load_file(tmp_path / str(share) / MODEL / "model.safetensors"))
-    before = load_file(base / "model.safetensors")
-    for name, value in averaged(before, kept[0], 0.25).items():
-        assert np.allclose(value.numpy(), kept[1][name].numpy(), atol=1e-7)
 
 
 def test_it_is_measured_alone_and_in_a_hybrid(base: Path, tmp_path: Path) -> None:

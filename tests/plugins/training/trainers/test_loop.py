@@ -249,27 +249,6 @@ def test_the_plan_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert rate.total == 150  # no more than the epochs
 
 
-def test_evaluations_that_take_long_become_fewer_and_not_the_steps(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock(0.4)
-    monkeypatch.setattr(_loop, "time", clock)
-    monkeypatch.setitem(globals(), "time", clock)
-
-    def look() -> None:
-        clock.now += 20
-
-    steps = Steps(batch_size=4, epochs=5000, learning_rate=1e-3, evaluations=10)
-    outcome, _, reported = training(base, tmp_path, steps, max_seconds=200, look=look)
-    # The ten evaluations that are wished for would take all of the time.
-    assert outcome.ended == "max_seconds"
-    assert 150 < outcome.seconds < 205
-    assert 2 <= len(outcome.history) <= 4
-    assert outcome.steps > 35
-    rates = {step: found["learning_rate"] for step, found in reported if "learning_rate" in found}
-    assert rates[max(rates)] < 1e-4
-
-
 def test_a_loss_that_is_no_number_ends_in_one_line(base: Path, tmp_path: Path) -> None:
     from torch import nn
 

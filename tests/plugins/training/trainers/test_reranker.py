@@ -368,19 +368,6 @@ def test_the_loss_is_the_one_that_was_asked_for(
     assert told.value.args == (expected, activation)
 
 
-@pytest.mark.parametrize(("threads", "given"), [(3, [3]), (None, [])])
-def test_threads_are_torch_s_own_choice_where_none_are_given(
-    threads: int | None, given: list[int], tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import torch
-
-    told: list[int] = []
-    monkeypatch.setattr(torch, "set_num_threads", told.append)
-    with pytest.raises(ConfigError, match=r"^trainer\.max_length=65"):  # as soon as the base is read
-        train(Reranker(str(tiny), **{**FAST, "max_length": 65, "threads": threads}))
-    assert told == given
-
-
 def test_code_beside_a_model_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
     folder = write_cross_encoder(tmp_path / "attack")
     (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\nclass Evil: pass\n")
