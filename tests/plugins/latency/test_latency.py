@@ -19,7 +19,7 @@ from chat_server import ChatServer
 from patched import instead_of
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.answering.judges import LexicalJudge
-from ragauge.contract.errors import ConfigError, GateError
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Reply, Role, Tools
 from ragauge.experiment.needs import added_up, needs
@@ -28,7 +28,7 @@ from ragauge.llms.ledger import open_ledger
 from ragauge.plugins.latency import finding as room
 from ragauge.plugins.latency import measured as module
 from ragauge.plugins.latency.measured import latency, needs_of_latency
-from ragauge.retrieval.retrievers import Sim
+from ragauge.retrieval.retrievers import BM25, Sim
 from ragauge.retrieval.searching import queries_frame
 from small_pipeline import TOPICS, SmallPipelines
 
@@ -144,33 +144,35 @@ def test_percentiles_are_those_of_topics_sent_one_by_one(
     again = small(llm=llm, **parts)
     repeated = latency(again, 3, seed)
     assert ("latency" in again.made, repeated["latency_llm_calls"]) == (bool(failed), answered * failed)
+    times = [name for name in found if name.endswith(("_p50", "_p95"))]
+    assert [repeated[name] for name in times] == pytest.approx([found[name] for name in times])
+    assert [name for name in again.store.used if name.startswith("latency/")] or failed
 
 
-def test_the_second_measurement_sends_nothing_and_costs_nothing(small: SmallPipelines) -> None:
-    asked: list[str] = []
-    parts = {"judge": LexicalJudge(), "rewriter": SlowRewriter()}
-    first = small(llm=FakeChat(asked=asked), **parts)
-    assert first.answers["answer"].notna().all()
-    before = len(asked)
-    measured = latency(first, 2, seed=0)
-    # One topic loads, two are measured: of each a rewrite and an answer.
-    assert len(asked) == before + 6
-    assert measured["latency_cost_usd"] == pytest.approx(3.0)
-    again = small(llm=FakeChat(asked=asked), **parts)
-    repeated = latency(again, 2, seed=0)
-    assert len(asked) == before + 6
-    assert repeated["latency_cost_usd"] == 0
-    assert "latency" not in again.made
-    times = [name for name in measured if name.endswith(("_p50", "_p95"))]
-    assert [repeated[name] for name in times] == [measured[name] for name in times]
+@dataclass(frozen=True)
+class OnDevice(BM25):
+    """Runs on a device that is no plain value."""
+
+    device: ClassVar[Path] = Path("gpu")
 
 
-def test_another_machine_measures_for_itself(small: SmallPipelines, monkeypatch: pytest.MonkeyPatch) -> None:
-    latency(small(), 2, seed=0)
+def test_whatever_a_measurement_depends_on_measures_anew(
+    small: SmallPipelines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measures(n_topics: int = 2, seed: int = 0, **parts: Any) -> bool:
+        job = small(**{"judge": LexicalJudge(), "retriever": BM25(threads=1), **parts})
+        latency(job, n_topics, seed)
+        return "latency" in job.made
+
+    changes: list[dict[str, Any]] = [
+        {}, {"n_topics": 1}, {"seed": 1}, {"retriever": BM25(threads=2)}, {"retriever": BM25(threads=1, k1=1.5)},
+        {"retriever": OnDevice(threads=1)}, {"n_tokens": 4},
+    ]  # fmt: skip
+    assert [measures(**change) for change in changes] == [True] * len(changes)
+    assert [measures(**change) for change in changes] == [False] * len(changes)
+    assert not measures(judge=LexicalJudge(cover=1.0))  # a question waits for no verdict
     monkeypatch.setattr(module, "hardware", lambda: {"machine": "another", "processor": "p", "cores": 8})
-    job = small()
-    latency(job, 2, seed=0)
-    assert "latency" in job.made
+    assert measures()
 
 
 def test_no_vector_of_a_question_comes_from_a_cache(small: SmallPipelines) -> None:
@@ -218,8 +220,14 @@ def test_max_cost_usd_holds_for_the_measurement(small: SmallPipelines) -> None:
         job = small(llm=llm, judge=LexicalJudge())
         assert job.answers["answer"].notna().all()
         dear = ChatGenerator(chat=chat, retries=0, backoff=0.01, **{**limit, "price": PRICE})
-        with pytest.raises(GateError, match="max_cost_usd"):
-            latency(small(llm=dear, judge=LexicalJudge()), 2, seed=0)
+        cfg = SimpleNamespace(measure_latency=True, latency_topics=2)
+        measured: Any = SimpleNamespace(pipeline=small(llm=dear, judge=LexicalJudge()), cfg=cfg, seed=0)
+        # The job keeps its results, and says why it has no times.
+        found = room.Latency().compute(measured, {})
+        assert found is not None
+        assert found.metrics == {}
+        (told,) = room.Latency().show(measured, found.value, {}).notes
+        assert "latency was not measured: max_cost_usd" in told
         assert sum(server.calls.values()) == 3
 
 
@@ -279,25 +287,6 @@ def test_full_cost_takes_cached_replies_at_the_models_price() -> None:
     frame = pd.DataFrame([vars(reply) for reply in replies])
     assert full_cost(frame, llm) == pytest.approx(0.7 + 1.0 + 1.0)
     assert full_cost(frame, FakeChat(asked=[])) == pytest.approx(0.7)
-
-
-def test_a_measurement_that_cannot_be_made_leaves_the_job_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*given: Any) -> dict[str, float]:
-        raise GateError("max_cost_usd: nothing is left")
-
-    monkeypatch.setattr(module, "latency", refused)
-    job: Any = SimpleNamespace(pipeline=None, cfg=SimpleNamespace(measure_latency=True, latency_topics=5), seed=0)
-    found = room.Latency().compute(job, {})
-    assert found is not None
-    assert found.metrics == {}
-    (told,) = room.Latency().show(job, found.value, {}).notes
-    assert "latency was not measured: max_cost_usd" in told
-
-
-def test_the_measurement_is_among_the_entries_that_the_job_used(small: SmallPipelines) -> None:
-    job = small()
-    latency(job, 2, seed=0)
-    assert [name for name in job.store.used if name.startswith("latency/")]
 
 
 def test_a_number_of_topics_out_of_its_range_is_refused_before_any_work() -> None:
