@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import kendalltau
 
 from ragauge.contract.errors import DataError
 from ragauge.plugins.transfer.measured import _kendall_tau, leave_one_out
@@ -54,6 +55,10 @@ def test_shares_at_each_budget():
     frame = pd.concat([sweep(0.1, 60, seed).assign(n_tokens=n) for seed, n in ((1, 100), (2, 200))])
     transfer = leave_one_out(frame, at="n_tokens", n_boot=20)
     assert len(transfer.table) == 2 * 5 * 5
+    right = transfer.table[transfer.table["class"] == 5]
+    taus = [kendalltau(of["predicted"], of["judged"]).statistic for _, of in right.groupby("n_tokens")]
+    assert taus[0] != taus[1]
+    assert transfer.kendall_tau.value == pytest.approx(sum(taus) / 2)
     row = transfer.table[(transfer.table["n_tokens"] == 200) & (transfer.table["group"] == "r1")].iloc[4]
     chosen = frame[(frame["n_tokens"] == 200) & (frame["retriever"] == "r1")]
     assert (row["judged"], row["n"]) == ((chosen["label"] == 5).mean(), 60)
@@ -96,8 +101,6 @@ def test_what_at_allows():
 
 
 def test_kendall_tau_agrees_with_scipy():
-    from scipy.stats import kendalltau
-
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 4, (2, 50, 6)).astype(float)
     expected = [kendalltau(a, b).statistic for a, b in zip(x, y, strict=True)]

@@ -17,7 +17,9 @@ from ragauge.show.drawing import CLASS_COLOURS, MARKERS, save
 
 
 def test_transfer_leaves_datasets_out_across_the_groups_of_the_same_means(tmp_path: Path) -> None:
-    jobs = [{"topics": d[0], "overrides": [f"dataset={d}", f"retriever={r}"], "noise": i}
+    how = {"features": ["ir_score"], "calibrate": False}
+    first, other = ({"record": {"estimate": {**how, "spline": spline}}} for spline in (False, True))
+    jobs = [{"topics": d[0], "overrides": [f"dataset={d}", f"retriever={r}"], "noise": i, **(other if i else first)}
             for d in ("abc", "xyz") for i, r in enumerate(("bm25", "sim"))]  # fmt: skip
     folder = write(tmp_path, *jobs, of_part("judge", "x" * 16, "dataset=abc", "judge=openai"))
     groups = contents(load(folder))
