@@ -153,12 +153,3 @@ def test_against_a_plain_twin(fusion: str, normalise: str, n_lists: int, n_topic
     assert [row[0] for row in told] == [row[0] for row in expected]
     np.testing.assert_allclose([row[2] for row in told], [row[2] for row in expected], atol=1e-9)
     assert [row[1] for row in told] == [row[1] for row in expected]
-
-
-def test_threads_change_nothing() -> None:
-    rng = np.random.default_rng(0)
-    one = {t: [(int(d), float(-i)) for i, d in enumerate(rng.permutation(50))] for t in range(700)}
-    two = {t: [(int(d), float(-i)) for i, d in enumerate(rng.permutation(50))] for t in range(700)}
-    lists = lists_of(one, two)
-    for alone, many in zip(*(fuse(lists, np.arange(50), 700, 20, threads=n) for n in (1, 4)), strict=True):
-        np.testing.assert_array_equal(alone, many)

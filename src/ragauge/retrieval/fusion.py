@@ -6,9 +6,7 @@ and CombMAX, Fox and Shaw, TREC-2, 1993; inverse square ranks, Mourão, Martins 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -40,10 +38,10 @@ def first_seen(lists: pd.DataFrame, by: Sequence[str] = ("qid", "docno")) -> pd.
     return pd.Series(rank_scores(place), index=pd.MultiIndex.from_frame(pairs), name="score")
 
 
-FUSIONS = ("rrf", "weighted", "mnz", "isr", "max")  # in the order of `_fusing`
+FUSIONS = ("rrf", "weighted", "mnz", "isr", "max")
 NORMALISATIONS = ("min_max", "z_score")
 Scored = tuple[np.ndarray, np.ndarray, np.ndarray]
-_TOPICS_PER_BLOCK = 256
+_TOPICS_AT_ONCE = 256
 
 
 def fuse(
@@ -55,47 +53,68 @@ def fuse(
     normalise: str = "min_max",
     weights: Sequence[float] | None = None,
     constant: float = 60.0,
-    threads: int | None = None,
 ) -> Scored:
     """The best top_k documents of every topic, of several ranked lists of them.
 
     lists: one triple of a retriever: of every hit the topic (int, rising), the document (int) and the score;
         a topic's hits in rank order, each document once.
     order: int64 [documents], the place of every document among ties. weights: the weight of every list; None is 1 each.
-    threads: None is one a processor; changes no result.
 
     Returns such a triple, in rank order. The score of a document is, over the lists that hold it, by `fusion`
     rrf: the sum of weight / (constant + rank); isr: the sum of weight / rank**2, times the number of these lists (ranks
     from 1); weighted: the sum of weight * value; mnz: this times the number of these lists; max: the highest weight *
     value. A value is the score less the list's lowest, over the list's range (min_max) or its standard deviation
     (z_score); 1 where all scores of the list are equal. The lowest counts as much as a document that was not found.
-    Rounded to 12
-    places: equal sums are ties.
+    Rounded to 12 places: equal sums are ties.
     """
-    from ragauge.retrieval import _fusing  # here, since numba takes its time
+    parts = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))]
+    for first in range(0, n_topics, _TOPICS_AT_ONCE):
+        hits: list[Scored] = []
+        for at, (topic, item, score) in enumerate(lists):
+            start, end = np.searchsorted(topic, (first, min(first + _TOPICS_AT_ONCE, n_topics)))
+            here = topic[start:end]
+            term = _terms(here, score[start:end].astype(float), fusion, normalise, constant)
+            hits.append((here, item[start:end], term if weights is None else term * weights[at]))
+        if sum(len(here) for here, _, _ in hits):
+            parts.append(_best(hits, order, top_k, fusion))
+    return tuple(map(np.concatenate, zip(*parts, strict=True)))  # type: ignore[return-value]
 
-    share = tuple(1.0 for _ in lists) if weights is None else tuple(map(float, weights))
-    bounds = np.arange(n_topics + 1)
-    starts = tuple(np.searchsorted(topic, bounds).astype(np.int64) for topic, _, _ in lists)
-    items = tuple(np.ascontiguousarray(item, dtype=np.int64) for _, item, _ in lists)
-    scores = tuple(np.ascontiguousarray(score, dtype=np.float64) for _, _, score in lists)
-    most = int(sum(np.diff(start) for start in starts).max()) if n_topics and lists else 0  # type: ignore[union-attr]
-    if most == 0:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
-    item, score = (np.empty((n_topics, min(top_k, most)), dtype=kind) for kind in (np.int64, np.float64))
-    found = np.empty(n_topics, dtype=np.int64)
-    order = np.ascontiguousarray(order, dtype=np.int64)
-    how = FUSIONS.index(fusion), NORMALISATIONS.index(normalise), float(constant)
 
-    def run(first: int) -> None:
-        last = min(first + _TOPICS_PER_BLOCK, n_topics)
-        given = (items, scores, starts, order, np.array(share), *how)
-        _fusing.fuse_topics(first, last, *given, item, score, found)
+def _terms(topic: np.ndarray, score: np.ndarray, fusion: str, normalise: str, constant: float) -> np.ndarray:
+    """What each hit of a list adds to its document, before the list's weight, float64 [hits]."""
+    first = np.flatnonzero(np.diff(topic, prepend=-1))
+    sizes = np.diff(first, append=len(topic))
+    rank = np.arange(len(topic)) - np.repeat(first, sizes) + 1.0
+    if fusion == "rrf":
+        return 1 / (constant + rank)
+    if fusion == "isr":
+        return 1 / rank**2
+    if not len(topic):
+        return score
+    low, high = np.minimum.reduceat(score, first), np.maximum.reduceat(score, first)
+    spread = high - low
+    if normalise == "z_score":
+        mean = np.add.reduceat(score, first) / sizes
+        spread = np.sqrt(np.add.reduceat((score - np.repeat(mean, sizes)) ** 2, first) / sizes)
+    alike, wide = np.repeat(high <= low, sizes), np.repeat(np.where(high > low, spread, 1.0), sizes)
+    return np.where(alike, 1.0, (score - np.repeat(low, sizes)) / wide)
 
-    with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-        list(pool.map(run, range(0, n_topics, _TOPICS_PER_BLOCK)))
-    topic = np.repeat(bounds[:-1], found)
-    if len(topic) == item.size:  # every topic is full: nothing is copied
-        return topic, item.reshape(-1), score.reshape(-1)
-    kept = np.arange(item.shape[1]) < found[:, None]
-    return topic, item[kept], score[kept]
+
+def _best(hits: Sequence[Scored], order: np.ndarray, top_k: int, fusion: str) -> Scored:
+    """The top_k documents of each topic from the terms of its hits, best first."""
+    topics, items, terms = map(np.concatenate, zip(*hits, strict=True))
+    pair, of_pair, count = np.unique(topics * len(order) + items, return_inverse=True, return_counts=True)
+    if fusion == "max":
+        value = np.full(len(pair), -np.inf)
+        np.maximum.at(value, of_pair, terms)
+    else:
+        value = np.bincount(of_pair, terms)
+    if fusion in ("mnz", "isr"):
+        value *= count
+    value = value.round(12)
+    topic, item = np.divmod(pair, len(order))
+    ranked = np.lexsort((order[item], -value, topic))
+    topic, item, value = topic[ranked], item[ranked], value[ranked]
+    first = np.flatnonzero(np.diff(topic, prepend=-1))
+    kept = np.arange(len(topic)) - np.repeat(first, np.diff(first, append=len(topic))) < top_k
+    return topic[kept], item[kept], value[kept]
