@@ -155,16 +155,64 @@ def test_the_next_dollar_of_a_pilot_is_of_its_largest_budget(pilot: Path, capsys
     # (0.05 + 0.2 / 3) / (16 * 100) / (100 * 1.75). The variance of sim's answers is below 0 and counts as 0.
     assert (sim["best_k"], sim["best_r"], sim["buys"]) == (None, 1, "topics")
     assert sim["error"] == pytest.approx(math.sqrt((0.2 + 0.04 / 4) / 50))
-    assert main([str(pilot), "--difference", "0.1", "--topic-price", "20"]) == 0
-    said = capsys.readouterr().out
-    assert (
-        "bm25: buys verdicts on each answer. Variance of right answers: topics 0.100, answers 0.050, verdicts 0.200; "
-        "standard error 0.036 with 100 topics, 4 answers, 3 verdicts; best for the money: "
-        f"{r:.1f} answers and 4.0 verdicts"
-    ) in said
-    assert "best for the money: 1.0 answers and verdicts without end" in said
-    assert "Pilot towers: 12 topics, N = 300 tokens" in said
-    assert "in 6 clusters: the numbers are of topics in clusters of the same size, 2.0 each" in said
+
+
+# Over clusters of 12 / 6 topics the differences of IR scores are .15, .1, -.05, -.05, 0 and .05 (SD .0816), so that an
+# independent topic has .0816 sqrt(2), and 8 clusters are needed. Of being right, over clusters of 11 / 6 topics, they
+# are .529, -.017, .529, -.562, .529 and .083 (SD .439): .439 sqrt(11 / 6); 57 clusters at 0.05 / 4.
+SHOWN = {
+    "--difference 0.1 --topics 3000 --width 0.25 --topic-price 20": """
+Pilot towers: 12 topics, N = 300 tokens
+The topics are in 6 clusters: the numbers are of topics in clusters of the same size, 2.0 each
+
+Topics to see a difference of 0.1 in IR score with power 0.8 (two-sided test at 0.05)
+  pair        SD of difference  topics  80% sure
+  bm25 – sim             0.115      16        20
+
+Labels for an interval of width 0.25 of the share of right answers (95 %; the judge or the predictor on 3,000 topics)
+system  right  labels                      correlation  number  80% sure
+bm25    54.5%  alone                                       124       125
+bm25    54.5%  judged, with the predictor         0.72      65        90
+sim     36.4%  alone                                        55        59
+sim     36.4%  judged, with the predictor         0.73      29        41
+
+Width of that interval if n of 3,000 topics are answered and judged (llm.sample=n, sample_target)
+system  about           n = 50  n = 100  n = 200  n = 400  n = 800  n = 1,600
+bm25    the population   0.283    0.204    0.146    0.106    0.079      0.062
+bm25    these topics     0.194    0.137    0.095    0.064    0.041      0.023
+sim     the population   0.191    0.136    0.097    0.070    0.052      0.041
+sim     these topics     0.188    0.132    0.091    0.061    0.039      0.022
+
+The next dollar (a topic costs 20 USD beside its answers; --topic-price)
+bm25: buys verdicts on each answer. Variance of right answers: topics 0.100, answers 0.050, verdicts 0.200; \
+standard error 0.036 with 100 topics, 4 answers, 3 verdicts; best for the money: 3.2 answers and 4.0 verdicts
+sim: buys topics. Variance of right answers: topics 0.200, answers -0.010, verdicts 0.040; \
+standard error 0.065 with 50 topics, 2 answers, 2 verdicts; best for the money: 1.0 answers and verdicts without end
+
+“80% sure”: from a confidence limit of what the pilot measured, as 12 topics do not tell it exactly
+""",
+    "--difference 0.2 --measure correct --comparisons 4": """
+Topics to see a difference of 0.2 in right answers with power 0.8 (two-sided test at 0.05 / 4)
+  pair        SD of difference  topics  80% sure
+  bm25 – sim             0.594     105       235
+
+Labels for an interval of width 0.1 of the share of right answers (95 %; the judge or the predictor on 11 topics)
+system  right  labels                      correlation   number  80% sure
+bm25    54.5%  alone                                        801       808
+bm25    54.5%  judged, with the predictor         0.72  over 11   over 11
+sim     36.4%  alone                                        354       382
+sim     36.4%  judged, with the predictor         0.73  over 11   over 11
+""",
+}
+
+
+@pytest.mark.parametrize("arguments", SHOWN)
+def test_what_the_terminal_says(pilot: Path, arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(pilot), *arguments.split()]) == 0
+    said = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    expected = SHOWN[arguments].replace("\\\n", "").strip("\n").splitlines()
+    at = said.index(expected[0])
+    assert said[at : at + len(expected)] == expected
 
 
 def test_gains_are_how_fast_the_variance_falls_for_a_dollar() -> None:

@@ -167,7 +167,7 @@ def plan_text(plan: Plan, sweep: Jobs) -> str:
         lines.append(f"{plan.cannot_tell} So this pilot gives no number of topics.")
     else:
         equal = a.equivalent is not None
-        share = a.measure in ("correct", "hallucination") and not equal
+        share = a.measure in ("correct", "hallucination") and not equal and plan.n_clusters is None
         spread = "one of both only" if share else "SD of difference"
         each = f"{a.alpha:.3g}" + (f" / {plan.comparisons}" if plan.comparisons > 1 else "")
         name = _name(a.measure, sweep)
