@@ -98,14 +98,3 @@ def test_the_lower_limit_of_a_correlation_is_fishers_for_normal_values_and_lower
     draws = rng.integers(20_000, size=(300, 20_000))
     boot = [np.corrcoef(rare[d], found[d])[0, 1] for d in draws]
     assert limit == pytest.approx(np.quantile(boot, 0.2), abs=0.003)
-
-
-def test_labels_are_planned_for_the_topics_that_the_leaderboard_counts() -> None:
-    labels: list[int | None] = [5] * 8 + [4] * 15 + [1] * 5 + [None] * 2
-    frame = outcomes({"a": list(np.random.default_rng(3).random(30))}, {"a": labels}).assign(system="a")
-    frame["unanswerable"] = [False] * 23 + [True] * 7
-    planned = plan_labels(frame, 0.2)
-    assert planned["share"].tolist() == pytest.approx([8 / 23] * len(planned))
-    assert set(planned["n"]) == {23}
-    bare = frame[~frame["unanswerable"]].drop(columns="unanswerable")
-    pd.testing.assert_frame_equal(planned, plan_labels(bare, 0.2))

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from outcome_inputs import outcomes
 from ragauge.contract.errors import DataError
-from ragauge.estimate import compare_pairs
-from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.plan import (
-    detectable_differences,
     detectable_mean,
     detectable_share,
     mcnemar_power,
@@ -75,23 +71,6 @@ def test_upper_limits() -> None:
 
 # --- pairs of a pilot ---------------------------------------------------------------------------------------
 
-SCORES = {"a": [0.2, 0.4, 0.6, 0.8, 1.0], "b": [0.1, 0.4, 0.5, 0.9, 0.6], "c": [0.0, 0.9, 0.1, 0.9, 0.2]}
-LABELS: dict[str, list[int | None]] = {"a": [5, 5, 4, 1, 5], "b": [5, 4, 4, 2, 5], "c": [1, 4, 5, 2, 1]}
-
-
-def test_a_plan_has_a_row_per_pair_from_the_pilots_own_spread() -> None:
-    frame = outcomes(SCORES, LABELS)
-    found = plan_topics(frame, "ir_score", 0.1, group="retriever").set_index(["a", "b"])
-    differences = np.array(SCORES["a"]) - np.array(SCORES["b"])
-    row = found.loc[("a", "b")]
-    assert row["spread"] == pytest.approx(differences.std(ddof=1))
-    assert row["topics"] == topics_for_mean(differences.std(ddof=1), 0.1, alpha=0.05 / 3)
-    assert row["topics_upper"] == topics_for_mean(sd_upper(differences), 0.1, alpha=0.05 / 3)
-    right = plan_topics(frame, "correct", 0.2, group="retriever", comparisons=1).set_index(["a", "b"])
-    assert right.loc[("a", "c"), "spread"] == 4 / 5  # all but the fourth topic
-    assert right.loc[("a", "c"), "topics"] == topics_for_shares(0.8, 0.2)
-    assert right["topics"].is_monotonic_increasing
-
 
 def test_a_pilot_without_differences_cannot_tell_how_many_topics_it_takes() -> None:
     """It said 6: what five topics that all differ by the same take."""
@@ -103,19 +82,3 @@ def test_a_pilot_without_differences_cannot_tell_how_many_topics_it_takes() -> N
     [pair] = plan_topics(frame, "correct", 0.1, group="retriever").to_dict("records")
     assert math.isnan(pair["topics"])
     assert pair["topics_upper"] == topics_for_shares(1 - 0.2 ** (1 / 3), 0.1)
-
-
-def test_a_plan_counts_clusters_that_are_alike_as_one_topic():
-    rng = np.random.default_rng(5)
-    one = pd.DataFrame({"qid": [f"q{i}" for i in range(30)], "s": rng.random(30), "t": rng.random(30)})
-    many = pd.concat([one.assign(qid=one["qid"] + f".{k}", **{CLUSTER: one["qid"]}) for k in range(4)])
-
-    def long(wide: pd.DataFrame) -> pd.DataFrame:
-        keys = [c for c in wide if c not in ("s", "t")]
-        return wide.melt(keys, ["s", "t"], "system", "ir_score").assign(label=pd.array([None] * 2 * len(wide), "Int8"))
-
-    (alone,), (over,) = (plan_topics(long(f), "ir_score", 0.1).to_dict("records") for f in (one, many))
-    assert over["topics"] == pytest.approx(4 * alone["topics"], rel=0.01)
-    assert over["n"] == 120
-    seen = [detectable_differences(long(f), compare_pairs(long(f), "system"))["difference"][0] for f in (one, many)]
-    assert seen[1] == pytest.approx(seen[0])
