@@ -65,6 +65,8 @@ def test_upper_limits() -> None:
     assert math.isnan(sd_upper(np.zeros(9), bounded=False))
     values = np.random.default_rng(1).normal(0, 1, 40)
     assert values.std(ddof=1) < sd_upper(values) < sd_upper(values, 0.95)
+    # Three values have 2 degrees of freedom, whose chi^2 is below -2 log(0.8) in a fifth of the cases.
+    assert sd_upper(np.array([0.0, 0.3, 0.6])) == pytest.approx(math.sqrt(2 * 0.09 / (-2 * math.log(0.8))))
     with pytest.raises(DataError, match="pilot: 1 topic"):
         sd_upper(np.array([0.3]))
 
