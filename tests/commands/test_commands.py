@@ -17,8 +17,11 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
+import ragauge
+from logged_runs import LoggedRuns, questions
 from processes import ROOT
-from ragauge.commands import _errors, callbacks, cli, compare, conf, known, library, main, results
+from ragauge import compare as comparing
+from ragauge.commands import _errors, callbacks, cli, compare, known, library, main, results
 from ragauge.commands._errors import told
 from ragauge.commands.conf import _options, conf_folder, explain, of_swept, quoted
 from ragauge.contract.errors import ConfigError, DataError, GateError
@@ -106,66 +109,57 @@ def test_a_word_that_cannot_be_a_command_is_told_and_ends_with_2(
 # --- compare ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def compared(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What `ragauge compare` asks of the comparison."""
-    asked: dict[str, Any] = {}
-
-    def set_side_by_side(runs: list[str], uri: str | None, **how: Any) -> str:
-        asked.update(how, runs=runs, uri=uri)
-        return "found"
-
-    def shown(name: str) -> Any:
-        def write(*arguments: Any) -> str:
-            asked[name] = arguments
-            return f"{name} ä\n"
-
-        return write
-
-    monkeypatch.setattr(compare.comparing, "compare", set_side_by_side)
-    monkeypatch.setattr(compare, "choose_metrics", lambda found, names, every: (names, every))
-    for name in ("runs_csv", "topics_csv", "markdown", "latex", "text"):
-        monkeypatch.setattr(compare.comparing, name, shown(name))
-    return asked
+SCORES = {"a": 0.9, "b": 0.5, "c": 0.5, "d": 0.2}
 
 
-def test_compare_passes_on_what_is_given(compared: dict[str, Any], capsys: Capture, monkeypatch: Any) -> None:
-    # There is no terminal.
+@pytest.fixture(scope="module")
+def logged(tmp_path_factory: pytest.TempPathFactory) -> LoggedRuns:
+    return LoggedRuns(f"sqlite:///{tmp_path_factory.mktemp('compared') / 'mlflow.db'}", "compared")
+
+
+@pytest.fixture(scope="module")
+def runs(logged: LoggedRuns) -> list[str]:
+    """Two systems at two budgets, in one of which they answer other topics."""
+    grid = [("bm25", "100"), ("sim", "100"), ("bm25", "200"), ("sim", "200")]
+    return [
+        logged.job(questions({qid: score / (1 + i) for qid, score in SCORES.items()}), retriever=name, n_tokens=n)
+        for i, (name, n) in enumerate(grid)
+    ]
+
+
+def test_compare_passes_on_what_is_given(
+    logged: LoggedRuns, runs: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compare.shutil, "get_terminal_size", lambda fallback=(80, 24): os.terminal_size(fallback))
-    given = ["r1", "r2", "--baseline", "b", "--n-tokens", "300", "--metrics", "m", "--all", "--topics", "3",
-             "--bootstrap", "0", "--seed", "7", "--across-datasets", "--slices", "--equivalent", "0.1",
-             "--tracking-uri", "u"]  # fmt: skip
-    assert compare.main(given) == 0
-    assert capsys.readouterr().out == "text ä\n"
-    assert compared == {
-        "runs": ["r1", "r2"], "uri": "u", "n_tokens": 300, "baseline": "b", "n_boot": 0, "seed": 7,
-        "across_datasets": True, "slices": True, "family": None, "equivalent": 0.1,
-        "text": ("found", ("m", True), 3, 200),
-    }  # fmt: skip
-    compared.clear()
-    assert compare.main(["r1"]) == 0
-    assert compared == {
-        "runs": ["r1"], "uri": None, "n_tokens": None, "baseline": None, "n_boot": None, "seed": None,
-        "across_datasets": False, "slices": False, "family": None, "equivalent": None,
-        "text": ("found", (None, False), 10, 200),
-    }  # fmt: skip
+    given = [*runs, "--baseline", "sim · N=200", "--n-tokens", "200", "--metrics", "ir_score", "--topics", "3",
+             "--bootstrap", "10", "--seed", "7", "--across-datasets", "--slices", "--equivalent", "0.1",
+             "--family", "all"]  # fmt: skip
+    place = ["--tracking-uri", logged.uri]
+    how = {"n_tokens": 200, "baseline": "sim · N=200", "n_boot": 10, "seed": 7, "across_datasets": True}
+    found = comparing.compare(runs, logged.uri, **how, slices=True, equivalent=0.1, family="all")  # type: ignore[arg-type]
+    assert (found.n_boot, found.seed, found.names[found.baseline]) == (10, 7, "sim · N=200")
+    assert compare.main([*given, *place]) == 0
+    printed = capsys.readouterr().out
+    assert printed == comparing.text(found, ["ir_score"], 3, 200)  # there is no terminal
+    assert "Equivalent to sim · N=200 within 0.1" in printed
+    assert compare.main([*runs, "--all", *place]) == 0
+    every = comparing.compare(runs, logged.uri)
+    assert capsys.readouterr().out == comparing.text(every, comparing.choose_metrics(every, None, True), 10, 200)
 
 
 def test_compare_writes_files_and_one_format_to_standard_output(
-    compared: dict[str, Any], tmp_path: Path, capsys: Capture
+    logged: LoggedRuns, runs: list[str], tmp_path: Path, capsys: Capture
 ) -> None:
     files = {name: tmp_path / name for name in ("csv", "topics-csv", "latex")}
-    assert compare.main(["r", *(f"--{name}={file}" for name, file in files.items()), "--md", "-"]) == 0
-    assert [file.read_text(encoding="utf-8") for file in files.values()] == [
-        "runs_csv ä\n",
-        "topics_csv ä\n",
-        "latex ä\n",
-    ]
+    options = [f"--{name}={file}" for name, file in files.items()]
+    assert compare.main([*runs, *options, "--md", "-", "--topics=2", "--tracking-uri", logged.uri]) == 0
+    found = comparing.compare(runs, logged.uri)
+    metrics = comparing.choose_metrics(found)
+    whole = [comparing.runs_csv(found, metrics), comparing.topics_csv(found), comparing.latex(found, metrics)]
+    assert [file.read_text(encoding="utf-8") for file in files.values()] == whole
     out, err = capsys.readouterr()
-    assert out == "markdown ä\n"
+    assert out == comparing.markdown(found, metrics, 2)
     assert err == "".join(f"wrote {file}\n" for file in files.values())
-    assert "text" not in compared
-    assert compared["markdown"] == ("found", (None, False), 10)
 
 
 @pytest.mark.parametrize(
@@ -180,12 +174,12 @@ def test_compare_writes_files_and_one_format_to_standard_output(
     ],
 )
 def test_compare_refuses_in_a_line(
-    arguments: list[str], line: str, compared: dict[str, Any], capsys: Capture, tmp_path: Path, monkeypatch: Any
+    arguments: list[str], line: str, logged: LoggedRuns, runs: list[str], capsys: Capture
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert compare.main(["r", *arguments]) == 2
+    place = ["--tracking-uri", logged.uri]
+    assert compare.main([*runs[:2], *arguments, *place]) == 2
     assert capsys.readouterr().err.startswith(f"error: {line}")
-    assert compare.main(["r", "--topics=0", "--bootstrap=100000", "--seed=0"]) == 0
+    assert compare.main([*runs[:2], "--topics=0", "--bootstrap=0", "--seed=0", *place]) == 0
 
 
 # --- report, pool -------------------------------------------------------------------------------------------
@@ -234,21 +228,10 @@ def test_a_sweep_ends_with_the_code_of_its_pooling(monkeypatch: pytest.MonkeyPat
     assert ended == [(4, tmp_path / "multirun" / "1")]
 
 
-def test_run_refuses_the_run_of_a_sweep_and_sweep_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Any] = []
-
-    def reader(uri: str) -> Any:
-        return SimpleNamespace(run=lambda run_id: asked.append((uri, run_id)) or runs[run_id])
-
-    runs = {"s": SimpleNamespace(tags={"role": "sweep"}), "j": SimpleNamespace(tags={"role": "job"})}
-    monkeypatch.setattr(library.track, "Reader", reader)
-    given = ["n_tokens=5", "tracking.uri=sqlite:///x.db"]
-    with pytest.raises(ConfigError, match=r"rerun=s is a sweep: ragauge\.sweep"):
-        library._check_rerun(["rerun=s", *given], False)
-    library._check_rerun(["rerun=s", *given], True)
-    library._check_rerun(["rerun=j", *given], False)
-    assert [run_id for _, run_id in asked] == ["s", "s", "j"]
-    assert all(uri.endswith("x.db") for uri, _ in asked)
+def test_run_refuses_the_run_of_a_sweep(logged: LoggedRuns) -> None:
+    swept = logged.sweep("s")
+    with pytest.raises(ConfigError, match=rf"rerun={swept} is a sweep: ragauge\.sweep"):
+        ragauge.run([f"rerun={swept}", "n_tokens=5", f"tracking.uri={logged.uri}"])
 
 
 def test_options_are_those_of_the_shipped_configuration_and_of_a_further_one(
@@ -419,10 +402,13 @@ def test_an_interrupted_sweep_waits_for_its_workers_and_a_job_for_nobody(monkeyp
 def test_a_key_inside_of_a_value_that_is_unknown_is_named_with_those_that_are_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(conf, "_allowed_keys", lambda parent, name, config_name: ("Tracking", ["note", "uri"]))
+    config.register()
+    monkeypatch.setattr("sys.argv", ["program", "tracking={uir: x}"])
     error = ValueError("Error merging override tracking={uir: x}")
     error.__cause__ = ValueError("Key 'uir' not in 'Tracking'\n    full_key: tracking.uir")
-    assert explain(error) == ("unknown key 'tracking.uir'. Did you mean tracking.uri? Tracking has: note, uri")
+    told = explain(error)
+    assert told.startswith("unknown key 'tracking.uir'. Did you mean tracking.uri? Tracking has: ")
+    assert {"note", "uri"} <= set(told.partition("has: ")[2].split(", "))
 
 
 def test_a_gate_that_fails_names_the_run_where_there_is_one(tmp_path: Path) -> None:
