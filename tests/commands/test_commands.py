@@ -21,7 +21,7 @@ import ragauge
 from logged_runs import LoggedRuns, questions
 from processes import ROOT
 from ragauge import compare as comparing
-from ragauge.commands import _errors, callbacks, cli, compare, known, library, main, results
+from ragauge.commands import _errors, callbacks, compare, library, main, results
 from ragauge.commands._errors import told
 from ragauge.commands.conf import _options, conf_folder, explain, of_swept, quoted
 from ragauge.contract.errors import ConfigError, DataError, GateError
@@ -29,14 +29,6 @@ from ragauge.experiment.setup import config
 
 KEY = "sk-planted-0123456789abcdef"
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.mark.parametrize(
-    ("argument", "is_word"),
-    [("report", True), ("n_tokens=5", False), ("~rerun", False), ("-m", False), ("--help", False), ("", False)],
-)
-def test_a_word_names_a_command_and_anything_else_is_for_hydra(argument: str, is_word: bool) -> None:
-    assert cli._is_word(argument) is is_word
 
 
 @pytest.mark.parametrize(
@@ -93,17 +85,6 @@ def test_a_sweep_from_python_counts_its_jobs_on_a_terminal(monkeypatch: pytest.M
     assert library._bar is None
     with library._counted(3, False):
         assert library._bar is None
-
-
-def test_a_word_that_cannot_be_a_command_is_told_and_ends_with_2(
-    monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    def refuse() -> list[str]:
-        raise ConfigError("entry point x = nowhere")
-
-    monkeypatch.setattr(known, "names", refuse)
-    assert cli._run_command("report", []) == 2
-    assert capsys.readouterr().err == "error: entry point x = nowhere\n"
 
 
 # --- compare ------------------------------------------------------------------------------------------------

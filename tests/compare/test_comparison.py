@@ -21,7 +21,6 @@ from omegaconf import open_dict
 from processes import clean_environment, run
 from ragauge import compare as comparing
 from ragauge.commands.compare import main
-from ragauge.contract import comparable
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
@@ -131,12 +130,9 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Jobs:
     towns = made.source("towns", topics())
     made.run("one", *towns, "retriever=bm25", "retriever.top_k=1", "n_tokens=24")
     made.run("two", *towns, "retriever=bm25", "retriever.top_k=2", "n_tokens=24")
-    made.run("wide", *towns, "retriever=bm25", "retriever.top_k=3", "n_tokens=24")
     made.run("odd", *towns, "retriever=bm25", "retriever.top_k=1", "n_tokens=24",
              f"tracking.note='50% of a_b & #1 {{x}} [y] * {'word ' * 40}'")  # fmt: skip
     made.run("none", *towns, "retriever=none", "n_tokens=24")
-    made.run("unjudged", *towns, "retriever=bm25", "n_tokens=24", "judge=none")
-    made.run("words", *towns, "retriever=bm25", "n_tokens=24", "measure=words", "judge=none")
     made.run("fewer", *made.source("fewer", topics(TOWNS[3:])), "retriever=bm25", "n_tokens=24")
     sweep = made.folder / "multirun" / "day" / "hour"
     for retriever, n in product(("bm25", "none"), (6, 24)):
@@ -147,34 +143,6 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Jobs:
         made.ids["sweep"] = run.run_id
     made.ids["folder"] = str(sweep)
     return made
-
-
-# --- slices -------------------------------------------------------------------------------------------------
-
-
-def test_slices_that_all_runs_have_are_compared_where_they_are_asked_for(jobs: Jobs) -> None:
-    assert jobs.compare("one", "wide").found["slices"].tables is None
-    assert any("--slices shows them" in note for note in jobs.compare("one", "wide").notes)
-    found = jobs.compare("one", "wide", slices=True)
-    by_slice = found.found["slices"].tables
-    assert by_slice is not None
-    tables = {name: jobs.table(name) for name in ("one", "wide")}
-    west = {name: table[table["slice:side"] != "east"]["ir_score"] for name, table in tables.items()}
-    rows = by_slice.estimates[by_slice.estimates["measure"] == "ir_score"]
-    assert rows["slice"].nunique() == 2
-    value = rows[(rows["run_id"] == jobs.ids["wide"]) & (rows["n"] == 11)]["value"].iloc[0]
-    assert value == pytest.approx(west["wide"].mean())
-    assert by_slice.differences is not None
-    difference = by_slice.differences[by_slice.differences["measure"] == "ir_score"]
-    assert difference["difference"].tolist() == pytest.approx([(west["wide"] - west["one"]).mean()])
-    for text in (
-        comparing.text(found, ["ir_score"], 0, 120),
-        comparing.markdown(found, ["ir_score"], 0),
-    ):
-        assert "By slice of the topics, differences from" in text
-        assert not set(text) & {"\x1b", "\x07", "\u202e"}
-    table = comparing.markdown(found, ["ir_score"], 0).split("By slice of")[1].split("\n\n")[1]
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()} == {21}
 
 
 # --- which runs, and what differs ---------------------------------------------------------------------------
@@ -235,45 +203,14 @@ def test_a_beginning_of_an_id_is_enough_where_it_is_one_run_s(jobs: Jobs) -> Non
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("one",), "takes two runs or more"),
-        (("one", "one"), "takes two runs or more"),
         (("one", "0" * 32), f"holds no run {'0' * 32}; the newest are"),
-        (("one", "nowhere"), "'nowhere' is neither a folder nor an MLflow run id"),
         (("one", "failed"), r"is FAILED: .*retriever\.top_k"),
-        (("one", "words"), r"different measures \(substring .*; words "),
         (("one", "fewer"), r"different datasets \(jsonl [0-9a-f]{12}: .*; jsonl [0-9a-f]{12}: "),
     ],
 )
 def test_what_cannot_be_compared_is_refused(jobs: Jobs, names: tuple[str, ...], message: str) -> None:
     with pytest.raises((ConfigError, DataError), match=message):
         jobs.compare(*names)
-
-
-def twin(jobs: Jobs, of: str, name: str, params: dict[str, str], measured_by: dict[str, str]) -> str:
-    """A run with the outcomes of another, and other parameters and digests of what measured it."""
-    one = Reader(jobs.uri).run(jobs.ids[of])
-    tags = {k: v for k, v in one.tags.items() if not k.startswith("mlflow.")}
-    tags[comparable.TAG] = json.dumps({**json.loads(tags[comparable.TAG]), **measured_by})
-    with Tracker(jobs.uri, "jsonl").run(name, {**one.params, **params}, tags) as run:
-        run.metrics(dict(one.metrics))
-        run.table(Reader(jobs.uri).table(one.run_id, "per_question.json"), "per_question.json")
-    return run.run_id
-
-
-def test_judges_differ_by_what_they_judge_with_and_not_by_how_fast(jobs: Jobs) -> None:
-    faster = twin(jobs, "one", "faster", {"judge.concurrency": "9", "tokenizer.threads": "3"}, {})
-    notes = comparing.compare([jobs.ids["one"], faster], jobs.uri).notes
-    assert not [note for note in notes if "judges differ" in note or "tokenizers differ" in note]
-    # Another model behind the same settings.
-    other = twin(jobs, "one", "other weights", {}, {"judge": "0" * 16})
-    notes = comparing.compare([jobs.ids["one"], other], jobs.uri).notes
-    assert any("judges differ" in note for note in notes)
-
-
-def test_a_measure_of_another_version_is_another_measure(jobs: Jobs) -> None:
-    newer = twin(jobs, "one", "newer measure", {}, {"measure": "0" * 16})
-    with pytest.raises(DataError, match=r"different measures \(substring .*: .*; substring .*: "):
-        comparing.compare([jobs.ids["one"], newer], jobs.uri)
 
 
 def test_a_job_that_waits_for_its_verdicts_is_refused_with_what_to_do(jobs: Jobs) -> None:
@@ -302,6 +239,14 @@ def test_no_line_is_wider_than_the_terminal(jobs: Jobs, width: int) -> None:
     together = "\n".join(lines)
     for heading in ("IR score", "hallucination", "nDCG@10", "RR", "p, Holm"):
         assert heading in together
+
+
+def test_the_name_of_a_slice_does_nothing_to_a_terminal_and_ends_no_cell(jobs: Jobs) -> None:
+    found = jobs.compare("one", "two", slices=True)
+    text, page = comparing.text(found, ["ir_score"], 0, 120), comparing.markdown(found, ["ir_score"], 0)
+    assert not set(text + page) & {"\x1b", "\x07", "\u202e"}
+    table = page.split("By slice of")[1].split("\n\n")[1]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()} == {21}
 
 
 def test_unknown_metrics_are_refused_and_classics_have_two_names(jobs: Jobs) -> None:
@@ -402,31 +347,6 @@ def test_the_command_prints_and_writes(jobs: Jobs, tmp_path: Path, capsys: pytes
     assert len(pd.read_csv(files["topics-csv"])) == 24
     assert files["latex"].read_text(encoding="utf-8").count("\\bottomrule") == 7
     assert files["md"].read_text(encoding="utf-8").startswith("2 runs of experiment jsonl, 12 topics.")
-
-
-def test_a_format_on_standard_output_stands_there_alone(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(jobs, "sweep", "--csv", "-") == 0
-    assert len(pd.read_csv(io.StringIO(capsys.readouterr().out))) == 4
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("one",), "takes two runs or more"),
-        (("one", "two", "--csv", "-", "--md", "-"), "--csv and --md: one format goes to standard output"),
-        (("one", "two", "--topics", "-1"), "--topics -1: allowed are 0"),
-        (("one", "two", "--equivalent", "2"), "equivalent=2.0: allowed are numbers above 0 and below 1"),
-        (("one", "two", "--bootstrap", "100001"), "--bootstrap 100001: allowed are"),
-        (("one", "two", "--csv", "/dev/null/x.csv"), "/dev/null/x.csv cannot be written"),
-    ],
-)
-def test_errors_are_told_in_a_line(
-    jobs: Jobs, arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert command(jobs, *arguments) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("error: ")
-    assert message in err
 
 
 def test_a_sweep_of_the_real_command_is_compared_down_a_pipe(tmp_path: Path) -> None:
