@@ -109,6 +109,10 @@ def test_runs_of_the_same_name_are_told_apart_by_their_ids(logged: LoggedRuns) -
     names = compare([*deep, other], logged.uri).runs["run"].tolist()
     assert names[:2] == ["retriever.top_k=5", "retriever.top_k=9"]
     assert compare(deep, logged.uri).runs["run"].tolist() == names[:2]
+    # Components come in the order of their groups, then other keys, and where it was kept.
+    keys = ["store", "cluster", "retriever.top_k", "dataset.limit"]
+    every = [logged.job(rows(SIM), params=dict.fromkeys(keys, k), llm=k) for k in ("5", "9")]
+    assert list(compare(every, logged.uri).params) == ["llm", *reversed(keys)]
 
 
 def test_a_run_without_verdicts_is_compared_by_its_scores_alone(logged: LoggedRuns, sweep: str) -> None:

@@ -184,12 +184,6 @@ def test_another_shape_is_a_missing_answer_that_names_the_path_and_what_came(sto
     assert len(attacked.error) < 600
 
 
-def test_of_the_kind_of_what_came_sixty_characters_are_told() -> None:
-    told = httpx.Response(200, headers={"Content-Type": f" {'x' * 59}yz ; charset=utf-8"})
-    assert _content_type(told) == "x" * 59 + "y"
-    assert _content_type(httpx.Response(200)) == ""
-
-
 @pytest.mark.parametrize("absurd", [-3, 1e10, "many", [1], True])
 def test_tokens_that_are_no_number_are_not_known_and_the_answer_is_kept(store: Store, absurd: Any) -> None:
     with ServiceServer(lambda body: {"answer": "a", "contexts": [], "n": absurd}) as server:
@@ -308,6 +302,28 @@ def test_a_request_costs_what_the_service_says_else_its_tokens_else_what_the_con
         (reply,) = ask(asked, store, "Who?")
     assert (reply.cost_usd, reply.usage_unknown) == (cost, unknown)
     assert asked.spent(store) == cost
+
+
+KEPT = pd.DataFrame({"prompt_tokens": [3, 0, 4], "completion_tokens": [1, 2, 0]})
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept", "expected", "most"),
+    [
+        ({}, 0.0, 0.0, 0.0),
+        ({"cost_per_request": 0.5}, 1.5, 0.5, 0.5),
+        ({"response": TOLD, "price": {"prompt": 1e6, "completion": 2e6}}, 7 + 2 * 3, 10 + 2 * 5, 0.0),
+        ({"response": TOLD, "price": {"prompt": 1e6, "completion": 2e6}, "cost_per_request": 9}, 7 + 2 * 3, 9, 9),
+        ({"response": {"cost_usd": "cost"}, "cost_per_request": 0.5}, float("nan"), 0.5, 0.5),  # nobody knows
+    ],
+)
+def test_what_replies_cost_when_they_were_asked_for_and_what_one_would_cost(
+    fields: dict[str, Any], kept: float, expected: float, most: float
+) -> None:
+    asked = service("http://localhost:1/ask", **fields)
+    assert asked.cost_of_kept(KEPT) == pytest.approx(kept, nan_ok=True)
+    assert asked.cost_of_kept(KEPT[:0]) == 0.0
+    assert (asked.expected_cost(10, 5), asked.cost_bound("?")) == (expected, most)
 
 
 def test_the_money_limit_holds_before_a_request_starts(store: Store) -> None:

@@ -101,6 +101,20 @@ def test_the_cost_of_a_request_counts_once_in_the_job_and_per_topic(small: Small
         assert alone.answers["cost_usd"].sum() == 1.5
 
 
+def test_answers_that_the_ledger_has_are_known_without_asking(small: SmallPipelines) -> None:
+    with ServiceServer(rag) as server:
+        job = both(small, server, retriever=NoRetrieval(), response={"cost_usd": "cost"})
+        llm: Any = job.components.llm
+        given = job.frame("topics"), job.contexts, job.store
+        assert llm.known_answers(*given)["status"].tolist() == ["missing"] * 3
+        assert not server.calls
+        asked = job.answers
+        known = llm.known_answers(*given)
+        assert server.calls == dict.fromkeys(ANSWERS, 1)
+    assert known["answer"].tolist() == asked["answer"].tolist()
+    assert (known["status"].tolist(), known["cost_usd"].sum()) == (["ok"] * 3, 0.0)
+
+
 # --- needs --------------------------------------------------------------------------------------------
 
 
