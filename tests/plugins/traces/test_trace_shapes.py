@@ -27,6 +27,7 @@ PARTS = [
         {"messages": [{"role": "system", "content": "Be brief."}, BOT, USER], "model": "m"},  # OpenAI
         {"messages": [USER, BOT]},  # an answered one
         {"messages": [{"role": "user", "content": PARTS}]},
+        {"messages": [PARTS[0], USER]},  # a part among messages is none of them
         {"input": [USER], "model": "m"},  # OpenAI's responses
         {"messages": [[{"type": "human", "content": "Why?", "additional_kwargs": {}}]]},  # LangChain
         {"messages": [["system", "Be brief."], ["user", "Why?"]]},

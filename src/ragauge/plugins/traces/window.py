@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _SCORER_TAG = "mlflow.trace.sourceScorer"  # on the traces of MLflow's own judges
+_GOING = "IN_PROGRESS"  # of a trace whose root span has not ended; other spans may be there
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -119,6 +120,8 @@ def _rows(window: Window, how: Reading) -> list[dict[str, Any]]:
         own = building = 0
         with progress(None, "reading traces", "trace") as bar:
             for trace in _search(client, window, experiment_id, include_spans=True):
+                if trace.info.state == _GOING:  # counted by `_going`
+                    continue
                 if OWN_TAG in trace.info.tags or _SCORER_TAG in trace.info.tags:
                     own += 1
                 elif is_request(trace, row := row_of(trace, how, truth)):
@@ -163,8 +166,8 @@ def _search(client: MlflowClient, window: Window, experiment_id: str, **more: An
 
 
 def _going(client: MlflowClient, window: Window, experiment_id: str) -> int:
-    """The number of unfinished traces in the window, for which MLflow returns no spans."""
-    return sum(1 for _ in _search(client, window, experiment_id, include_spans=False, state="IN_PROGRESS"))
+    """The number of unfinished traces in the window."""
+    return sum(1 for _ in _search(client, window, experiment_id, include_spans=False, state=_GOING))
 
 
 def experiment_of(client: MlflowClient, name: str, uri: str) -> str:
