@@ -141,7 +141,6 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Jobs:
     sweep_id = JobFolder(sweep / "0", sweep, 0, {}, ()).sweep_id
     with Tracker(made.uri, "jsonl").run("sweep", {}, {"role": "sweep", "sweep_id": str(sweep_id)}) as run:
         made.ids["sweep"] = run.run_id
-    made.ids["folder"] = str(sweep)
     return made
 
 
@@ -177,24 +176,6 @@ def test_a_sweep_is_its_finished_jobs_and_pairs_are_of_one_budget(jobs: Jobs) ->
     assert jobs.compare("sweep", n_tokens=6, baseline="none").baseline == jobs.ids["none-6"]
     with pytest.raises(ConfigError, match=r"n_tokens=7: 0 of the runs .* 6 \(2 runs\), 24 \(2 runs\)"):
         jobs.compare("sweep", n_tokens=7)
-
-
-def test_a_sweep_s_folder_is_the_same_sweep(jobs: Jobs) -> None:
-    by_run = jobs.compare("sweep")
-    by_folder = comparing.compare([jobs.ids["folder"]])  # the folder says where MLflow is
-    pd.testing.assert_frame_equal(by_folder.runs, by_run.runs)
-    pd.testing.assert_frame_equal(by_folder.pairs, by_run.pairs)
-    both = jobs.compare("folder", "bm25-24")
-    assert len(both.runs) == 4
-
-
-def test_a_beginning_of_an_id_is_enough_where_it_is_one_run_s(jobs: Jobs) -> None:
-    short = [jobs.ids[n][:10] for n in ("one", "two")]
-    assert jobs.compare(*short).runs["run_id"].tolist() == [jobs.ids["one"], jobs.ids["two"]]
-    first = [run_id[0] for run_id in jobs.ids.values() if "/" not in run_id]
-    twice = next(letter for letter in first if first.count(letter) > 1)
-    with pytest.raises(ConfigError, match=f"holds several runs {twice}…"):
-        jobs.compare(twice, "one")
 
 
 # --- what is refused, and what is told ----------------------------------------------------------------------

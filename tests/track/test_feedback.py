@@ -7,8 +7,7 @@ import os
 import pytest
 
 from ragauge.contract import provenance
-from ragauge.track import _connection
-from ragauge.track._reader import LoggedRun
+from ragauge.track import LoggedRun, _connection
 
 
 def run(number: int = 0, status: str = "FINISHED", **tags: str) -> LoggedRun:
