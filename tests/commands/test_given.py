@@ -46,6 +46,10 @@ def test_of_a_sweep_a_list_is_what_jobs_take_in_turn_and_a_list_in_it_one_value(
     assert given.overrides(["judge=none"], settings, swept=True) == [
         "judge=none", "retriever=bm25,sim", "n_tokens=100,200", "answers=[em,f1]", "seed=1",
     ]  # fmt: skip
+    assert given.overrides((), {"answers": [[]]}, swept=True) == ["answers=[]"]
+    for nothing in ([], (), range(300, 100)):
+        with pytest.raises(ConfigError, match=r"^answers=.*: holds no value, so there is no job to run"):
+            given.overrides((), {"answers": nothing}, swept=True)
 
 
 @drawn(strategies.text(strategies.characters(exclude_categories=["C"]), min_size=1))

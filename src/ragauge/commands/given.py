@@ -66,6 +66,8 @@ def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
 
 def _swept(key: str, value: Any) -> str:
     several = value if isinstance(value, (list, tuple, range)) else [value]
+    if not several:
+        raise ConfigError(f"{key}={value}: holds no value, so there is no job to run; an empty list is given as [[]]")
     names = [_text(key, one) for one in several]
     if any(map(callable, several)) and len(set(names)) < len(names):
         raise ConfigError(f"{key}={','.join(names)}: two functions have the same name; give one of them another")
