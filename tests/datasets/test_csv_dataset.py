@@ -118,11 +118,6 @@ def test_missing_column_names_key_and_header(tmp_path: Path, fields: dict[str, s
         write(tmp_path, **fields, on_error="skip").load()
 
 
-def test_duplicate_docno_names_the_row(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"docs\.csv, row 4: docno '8' stands twice"):
-        write(tmp_path, docs=DOCS + "0,8,Again.\n").load()
-
-
 def test_cell_that_is_no_utf8_and_quote_that_does_not_end(tmp_path: Path) -> None:
     source = write(tmp_path)
     with (tmp_path / "docs.csv").open("ab") as stream:

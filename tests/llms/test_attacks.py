@@ -104,9 +104,3 @@ def test_a_response_of_too_many_objects_and_lists_is_refused(
     read = clients.hooks()["response"][0](httpx.Response(200, content=body))
     with pytest.raises(clients.BadResponse, match="more than 3 objects") if refused else nullcontext():
         asyncio.run(read)
-
-
-def test_every_attack_says_in_a_line_what_it_does() -> None:
-    for name, attack in ATTACKS.items():
-        assert attack.__doc__ is not None, name
-        assert "\n" not in attack.__doc__, name

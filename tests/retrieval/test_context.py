@@ -83,23 +83,12 @@ def test_the_budget_cuts_where_its_last_token_ends(word_tokenizer: WordTokenizer
     assert of_q1["n_chunks"].tolist() == [0, 1, 2, 3, 3]
 
 
-def test_a_topic_without_hits_has_empty_contexts(word_tokenizer: WordTokenizer) -> None:
-    layouts, prefixes = build_contexts(RUN, CHUNKS, word_tokenizer, [0, 5], ["q3"])
-    assert prefixes[["end", "n_used", "n_chunks"]].to_numpy().tolist() == [[0, 0, 0], [0, 0, 0]]
-    assert contexts_at(layouts, prefixes, 5)["text"].tolist() == [""]
-
-
 def test_an_empty_run_is_topics_without_hits(word_tokenizer: WordTokenizer) -> None:
     layouts, prefixes = build_contexts(frames.empty("run"), CHUNKS, word_tokenizer, [5], ["q1", "q2"])
     frames.check("layouts", layouts)
     frames.check("prefixes", prefixes)
     assert prefixes["qid"].tolist() == ["q1", "q2"]
     assert prefixes["n_used"].tolist() == [0, 0]
-
-
-def test_no_topics(word_tokenizer: WordTokenizer) -> None:
-    layouts, prefixes = build_contexts(RUN, CHUNKS, word_tokenizer, [5], [])
-    assert len(frames.check("layouts", layouts)) == len(frames.check("prefixes", prefixes)) == 0
 
 
 def test_exactly_as_many_tokens_as_the_budget(word_tokenizer: WordTokenizer) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
+from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Reply, Role
 from ragauge.plugins.documents.alignment import IGNORED, INFOS, alignment
 from ragauge.plugins.documents.attribution import credits, own_words, rests_on
@@ -343,6 +344,8 @@ def test_what_is_not_set_is_as_the_guide_says() -> None:
     assert asdict(alignment()) == usual | {"held": 0.2, "share": 0.25, "vectors": True}
     assert asdict(alignment(by="leave_one_out")) == usual | {"changed": 0.5}
     assert asdict(Udcg()) == {"depth": 10, "distraction": 1 / 3}
+    versions = {part: identity(part)["version"] for part in (alignment(), alignment(by="llm"), Udcg(), ERag())}
+    assert list(versions.values()) == [2, 2, 1, 1]
     measures = ("P@1", "P@5", "nDCG@10", "RR")
     assert asdict(ERag()) == {"depth": 10, "by": "contains", "relevant": 0.5, "measures": measures}
 

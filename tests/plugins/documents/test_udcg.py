@@ -93,5 +93,7 @@ def test_a_job_answers_from_each_text_and_judges(small: SmallPipelines) -> None:
 
 
 def test_settings_out_of_range_are_named() -> None:
-    with pytest.raises(ConfigError, match=r"answers\.udcg\.distraction"):
-        Udcg(distraction=1.5)
+    for given in ({"distraction": 1.5}, {"distraction": -0.1}, {"depth": 0}):
+        with pytest.raises(ConfigError, match=rf"answers\.udcg\.{next(iter(given))}"):
+            Udcg(**given)  # type: ignore[arg-type]
+    assert Udcg(distraction=0, depth=1).infos[0].label == "UDCG@1, abstention by the judge"

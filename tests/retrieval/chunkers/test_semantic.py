@@ -18,7 +18,6 @@ from ragauge.contract.protocols import Tools
 from ragauge.retrieval.chunkers import SemanticChunker, _semantic
 from ragauge.retrieval.chunkers._semantic import (
     above_percentile,
-    merge_sentences,
 )
 
 
@@ -67,11 +66,6 @@ def test_document_whose_windows_are_all_equal_is_not_embedded(tools: Tools) -> N
     assert chunks["text"].tolist() == docs["text"].tolist()
     assert calls in ([], [[]])
     assert len(chunk(tools, docs, **PLAIN)[1][0]) == 4  # two sentences have one distance, never above itself
-
-
-def test_equal_distances_make_no_break(tools: Tools) -> None:
-    chunks, _ = chunk(tools, docs_of("A x. B z. C x. D z."), **PLAIN)
-    assert len(chunks) == 1
 
 
 def test_chunk_over_the_maximum_is_split_at_sentence_ends(tools: Tools) -> None:
@@ -124,13 +118,6 @@ def test_documents_in_small_blocks_get_the_same_chunks(tools: Tools, monkeypatch
     pd.testing.assert_frame_equal(blocks, whole)
     assert [len(call) for call in calls] == [13]
     assert [len(call) for call in more_calls] == [8, 5]
-
-
-def test_sentences_are_merged_from_the_first_on() -> None:
-    assert merge_sentences([(0, 4), (5, 9), (10, 20), (21, 24)], 8) == [(0, 9), (10, 24)]
-    assert merge_sentences([(0, 4), (5, 9)], 20) == [(0, 9)]
-    assert merge_sentences([(0, 4), (5, 9)], 0) == [(0, 4), (5, 9)]
-    assert merge_sentences([], 8) == []
 
 
 @given(st.lists(st.lists(st.floats(0, 2), min_size=1)), st.integers(0, 100))

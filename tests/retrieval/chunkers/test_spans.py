@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragauge.contract import frames
-from ragauge.retrieval.chunkers._spans import chunks_frame, split_long, trim
+from ragauge.retrieval.chunkers._spans import chunks_frame, split_long
 from ragauge.texts.tokenizers import WordTokenizer
 
 
@@ -44,11 +44,6 @@ def pieces(texts: list[str], spans: list[tuple[int, int, int]]) -> list[str]:
     return [texts[row][start:end] for row, start, end in spans]
 
 
-def test_trim_moves_the_ends_and_drops_blank_spans() -> None:
-    texts = [" a b  ", "\n\t"]
-    assert trim(texts, [(0, 0, 6), (0, 2, 3), (1, 0, 2), (0, 1, 1)]) == [(0, 1, 4)]
-
-
 def test_chunks_frame_numbers_the_chunks_of_each_document() -> None:
     docs = docs_of("one two", "", " three ")
     chunks = frames.check("chunks", chunks_frame(docs, [(0, 0, 4), (0, 4, 7), (1, 0, 0), (2, 0, 7)]))
@@ -59,16 +54,6 @@ def test_chunks_frame_numbers_the_chunks_of_each_document() -> None:
     ]
 
 
-def test_chunks_frame_of_nothing_is_an_empty_frame() -> None:
-    assert len(frames.check("chunks", chunks_frame(docs_of("", " "), [(1, 0, 1)]))) == 0
-
-
-def test_long_span_is_split_at_sentence_ends() -> None:
-    texts = ["Aa bb cc. Dd ee. Ff gg hh ii. Jj."]
-    spans = split_long(texts, [(0, 0, len(texts[0]))], WordTokenizer(), 7)
-    assert pieces(texts, spans) == ["Aa bb cc. Dd ee.", "Ff gg hh ii. Jj."]
-
-
 def test_long_sentence_is_split_behind_a_word_and_joined_by_the_next_sentence() -> None:
     texts = ["Short one. Aa bb cc dd ee ff. Gg."]
     spans = split_long(texts, [(0, 0, len(texts[0]))], WordTokenizer(), 5)
@@ -76,12 +61,6 @@ def test_long_sentence_is_split_behind_a_word_and_joined_by_the_next_sentence() 
     # Three tokens would end at "bb", in front of its comma.
     texts = ["aa, bb, cc dd"]
     assert pieces(texts, split_long(texts, [(0, 0, 13)], WordTokenizer(), 3)) == ["aa,", "bb, cc", "dd"]
-
-
-def test_what_is_short_enough_stays_as_it_is() -> None:
-    texts = ["Aa bb. Cc dd.", "Ee."]
-    spans = [(0, 0, 6), (0, 7, 13), (1, 0, 3)]
-    assert split_long(texts, spans, WordTokenizer(), 3) == spans
 
 
 def test_one_character_of_many_tokens_stands_alone() -> None:

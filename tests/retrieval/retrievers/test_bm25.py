@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.identity import identity
 from ragauge.retrieval.retrievers import BM25, _postings
 
 TEXTS = {
@@ -124,10 +123,6 @@ def test_nothing_to_index(tmp_path, texts):
     assert len(search(tmp_path, texts, ["anything"])) == 0
 
 
-def test_one_chunk(tmp_path):
-    assert search(tmp_path, {"a": "apple"}, ["apple"])["docno"].tolist() == ["a"]
-
-
 def test_searching_writes_nothing(tmp_path):
     chunks = chunks_of(TEXTS)
     BM25().build_index(chunks, tmp_path, None)
@@ -171,14 +166,6 @@ def test_analysis_is_the_same_on_both_sides(tmp_path, stemmer, stopwords):
 def test_values_that_cannot_be(field, value):
     with pytest.raises(ConfigError, match=rf"retriever\.{field}="):
         BM25(**{field: value})
-
-
-def test_identity():
-    assert identity(BM25(threads=4)) == identity(BM25())
-    for fields in ({"k1": 1.2}, {"formula": "atire"}, {"stopwords": "none"}):
-        assert identity(BM25(**fields)) != identity(BM25())
-        assert BM25(**fields).index_identity() == BM25().index_identity()
-    assert BM25(stemmer="none").index_identity() != BM25().index_identity()
 
 
 @pytest.mark.parametrize(

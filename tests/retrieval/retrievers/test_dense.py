@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.identity import identity
 from ragauge.retrieval.retrievers import MLQ, MMR, Reo, Sim, dense
 from ragauge.retrieval.retrievers.dense import mmr_order
 
@@ -168,11 +167,6 @@ def test_reo_after_the_cut_is_sim_with_a_note_to_the_context(tools, tmp_path):
 def test_values_that_cannot_be(make, key):
     with pytest.raises(ConfigError, match=rf"retriever\.{key}="):
         make()
-
-
-def test_identities_differ():
-    parts = [Sim(), MMR(), Reo(), Reo(reorder="before_cut"), Sim(5)]
-    assert len({str(identity(part)) for part in parts}) == len(parts)
 
 
 class OfRoles:

@@ -5,25 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragauge.contract.errors import DataError
-from ragauge.retrieval.ranking import ranks_within
 from ragauge.retrieval.retrievers._ranking import (
-    NO_ROWS,
     Hits,
     check_chunks,
-    docno_order,
     run_frame,
     top_hits,
 )
-
-
-def test_ranks_within():
-    assert ranks_within(np.array([3, 3, 5, 5, 5, 1])).tolist() == [0, 1, 0, 1, 2, 0]
-    assert ranks_within(NO_ROWS).tolist() == []
-
-
-def test_docno_order_is_that_of_the_sorted_docnos():
-    chunks = pd.DataFrame({"docno": ["b%p0", "a%p10", "a%p2", "B"]})
-    assert docno_order(chunks).tolist() == [3, 1, 2, 0]
 
 
 @given(
