@@ -120,7 +120,8 @@ def test_bad_topic_is_named_or_dropped(tmp_path: Path, topic: Any, what: str) ->
         ({**DOCS[0], "docno": ""}, "empty"),
         ({**DOCS[0], "docno": 12}, "'docno' is not a string: 12"),
         ({**DOCS[0], "text": None}, "'text' is not a string: None"),
-        (without(DOCS[0], "title"), "key 'title' is missing"),
+        ({**DOCS[0], "title": 7}, "'title' is not a string: 7"),
+        (without(DOCS[0], "text"), "key 'text' is missing"),
     ],
 )
 def test_bad_document_is_named_or_dropped(tmp_path: Path, doc: Any, what: str) -> None:
@@ -131,6 +132,11 @@ def test_bad_document_is_named_or_dropped(tmp_path: Path, doc: Any, what: str) -
     data = write(tmp_path, docs, [TOPIC], on_error="skip").load()
     assert len(data.docs) == 3
     assert len(data.skipped) == 1
+
+
+def test_a_document_may_have_no_title(tmp_path: Path) -> None:
+    data = write(tmp_path, [without(DOCS[0], "title"), {**DOCS[1], "title": None}, DOCS[2]], [TOPIC]).load()
+    assert data.docs["title"].tolist() == ["", "", ""]
 
 
 def test_topic_goes_with_the_dropped_document_it_needs(tmp_path: Path) -> None:

@@ -25,6 +25,11 @@ def string(row: Any, key: str) -> str:
     return valid_string(row[key], repr(key))
 
 
+def title_of(row: Mapping[str, Any]) -> str:
+    """The title of a document's row, "" where it has none."""
+    return "" if row.get("title") is None else string(row, "title")
+
+
 def valid_string(value: Any, what: str) -> str:
     """The value if it is a string valid in UTF-8; `what` names it in the error."""
     if not isinstance(value, str):

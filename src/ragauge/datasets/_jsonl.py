@@ -13,7 +13,16 @@ import pandas as pd
 from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.contract.topics import HISTORY
-from ragauge.datasets._fields import BadRow, flag, is_attribute, listed_or_none, string, strings, valid_string
+from ragauge.datasets._fields import (
+    BadRow,
+    flag,
+    is_attribute,
+    listed_or_none,
+    string,
+    strings,
+    title_of,
+    valid_string,
+)
 from ragauge.datasets._files import Cells, existing_file, json_rows, parse_json, parsed, table_rows
 from ragauge.datasets._gather import FileSource, Gatherer, Part
 from ragauge.datasets._lists import all_texts, as_text, flat, is_null, listed_texts
@@ -97,7 +106,7 @@ def _add_documents(gather: Gatherer, file: Path) -> None:
     for where, line in json_rows(file):
         with gather.row(where):
             row = parse_json(line)
-            gather.add_document(string(row, "docno"), string(row, "title"), string(row, "text"))
+            gather.add_document(string(row, "docno"), title_of(row), string(row, "text"))
 
 
 def add_topics(gather: Gatherer, file: Path) -> None:

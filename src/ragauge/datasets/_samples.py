@@ -13,7 +13,7 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.protocols import Dataset
 from ragauge.contract.topics import RESERVED
 from ragauge.datasets import recordings
-from ragauge.datasets._fields import BadRow, string
+from ragauge.datasets._fields import BadRow, string, title_of
 from ragauge.datasets._files import existing_file
 from ragauge.datasets._gather import FileSource, Gatherer, Part
 from ragauge.datasets._near_names import warn_of_near_names
@@ -52,8 +52,7 @@ class SamplesDataset(FileSource):
             for entry in recordings.entries(files["docs"]):
                 with gather.row(entry.where):
                     row = entry.read()
-                    title = "" if row.get("title") is None else string(row, "title")
-                    gather.add_document(string(row, "docno"), title, string(row, "text"))
+                    gather.add_document(string(row, "docno"), title_of(row), string(row, "text"))
         topics: dict[str, _Sample] = {}
         number = recordings.Numbers()
         for entry in recordings.entries(files["samples"]):
