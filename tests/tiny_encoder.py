@@ -21,7 +21,7 @@ def write_encoder(folder: Path, dense: bool = False, seed: int = 0) -> Path:
     return folder
 
 
-def write_sparse_encoder(folder: Path, seed: int = 0, similarity: str = "dot") -> Path:
+def write_sparse_encoder(folder: Path, seed: int = 0, similarity: str = "dot", positions: int = 64) -> Path:
     """The folder of a model of SPLADE's kind: each text to a weight for some of the letters."""
     import torch
     import transformers
@@ -29,7 +29,7 @@ def write_sparse_encoder(folder: Path, seed: int = 0, similarity: str = "dot") -
     from sentence_transformers.sentence_transformer.modules import Transformer
     from sentence_transformers.sparse_encoder.modules import SpladePooling
 
-    bert = write_cross_encoder(folder.with_name(folder.name + "-bert"), seed=seed)
+    bert = write_cross_encoder(folder.with_name(folder.name + "-bert"), seed=seed, positions=positions)
     torch.manual_seed(seed)
     config = transformers.BertConfig.from_pretrained(bert)
     transformers.BertForMaskedLM(config).save_pretrained(bert)
@@ -38,7 +38,9 @@ def write_sparse_encoder(folder: Path, seed: int = 0, similarity: str = "dot") -
     return folder
 
 
-def write_multi_vector_encoder(folder: Path, seed: int = 0) -> Path:
+def write_multi_vector_encoder(
+    folder: Path, seed: int = 0, positions: int = 64, prompts: dict[str, str] | None = None
+) -> Path:
     """The folder of a model of ColBERT's kind: each text to a vector of length 1 for every token but full stops."""
     import torch
     from sentence_transformers import MultiVectorEncoder
@@ -46,7 +48,9 @@ def write_multi_vector_encoder(folder: Path, seed: int = 0) -> Path:
     from sentence_transformers.multi_vector_encoder.modules import MultiVectorMask
     from sentence_transformers.sentence_transformer.modules import Transformer
 
-    bert = Transformer(str(write_cross_encoder(folder.with_name(folder.name + "-bert"), seed=seed)))
+    bert = Transformer(
+        str(write_cross_encoder(folder.with_name(folder.name + "-bert"), seed=seed, positions=positions))
+    )
     torch.manual_seed(seed)
     size = bert.get_embedding_dimension()
     modules = [
@@ -55,5 +59,5 @@ def write_multi_vector_encoder(folder: Path, seed: int = 0) -> Path:
         MultiVectorMask(skiplist_words=["."]),
         Normalize(module_input_name="token_embeddings", module_output_name="token_embeddings"),
     ]
-    MultiVectorEncoder(modules=modules).save_pretrained(str(folder), create_model_card=False)
+    MultiVectorEncoder(modules=modules, prompts=prompts).save_pretrained(str(folder), create_model_card=False)
     return folder

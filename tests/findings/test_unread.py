@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 
 from ragauge.findings.lacking import _printed
 from ragauge.findings.unread import UnreadTexts, unread
+from ragauge.plugins.reranking.llm import ListwiseReranker
 from ragauge.retrieval.chunkers import SemanticChunker
 from ragauge.retrieval.reading import Reader, Reading
 from ragauge.texts.model_files import model_path
+from ragauge.texts.tokenizers import WordTokenizer
 
 MINILM = Path(str(model_path("all-MiniLM-L6-v2")))
 CHUNKS = pd.DataFrame({"docno": list("abcd"), "text": [" ".join(["river"] * n) for n in (18, 48, 98, 248)]})
@@ -67,6 +70,15 @@ def test_a_reranker_reads_the_question_too_and_a_chunker_its_windows() -> None:
     assert (found.group, found.reading.longer) == ("reranker", 2)  # 98 words, 3 of the question, and marks
     (of_retriever,) = unread(pipeline("f", retriever=Model(200)))
     assert (of_retriever.group, of_retriever.reading.longer) == ("retriever", 1)
+    assert of_retriever.sentence.endswith(
+        "; retriever.long=max reads them in windows, smaller chunks (chunker=tokens) as they are"
+    )
+    passages = partial(pipeline, "i", retriever=None, tokenizer=WordTokenizer())
+    (shown,) = unread(passages(reranker=ListwiseReranker(passage_tokens=90)))
+    assert shown.sentence.startswith(
+        "reranker.passage_tokens=90 reads 90 tokens of a text: 2 of 4 chunks are longer, and 40.3% of the tokens"
+    )  # 8 and 158 of 412 words
+    assert unread(passages(reranker=ListwiseReranker(passage_tokens=90, long="max"))) == []
     (of_chunker,) = unread(pipeline("g", chunker=SemanticChunker(), embedder=Model(24)))
     # Windows of three sentences of ten tokens, of two at both ends.
     assert of_chunker.what == "texts that the chunker compares"

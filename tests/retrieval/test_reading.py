@@ -8,14 +8,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from tokenizers import Tokenizer
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.contract.protocols import Tools
+from ragauge.retrieval.chunkers import SemanticChunker
 from ragauge.retrieval.embedders import CachedEmbedder, SentenceTransformerEmbedder
 from ragauge.retrieval.reading import Reader, reader_of
 from ragauge.retrieval.retrievers import Sim
 from ragauge.texts.model_files import model_path
+from tiny_cross_encoder import write_cross_encoder
 
 MINILM = Path(str(model_path("all-MiniLM-L6-v2")))
 
@@ -69,8 +72,49 @@ def test_windows_hold_the_whole_text_end_between_words_and_fit_behind_the_prefix
             assert all(window.endswith(" ") for window, _ in of_text[:-1])
     assert [len(of_text) for of_text in windows[:2]] == [1, 1]
     assert len(windows[3]) > 3
-    with pytest.raises(ConfigError, match="the model reads 20 tokens, too few to cut texts for"):
+    with pytest.raises(
+        ConfigError, match=r"embedder\.long: a window has \d+ tokens, too few to cut texts for \(at least 48\)"
+    ):
         Reader(MINILM, 20).windows(texts)
+
+
+@pytest.mark.parametrize("files", ["tokenizer.json", "vocab.txt"])
+def test_a_window_of_a_pair_fits_beside_its_question(files: str, tmp_path: Path) -> None:
+    folder = write_cross_encoder(tmp_path / "pairs", positions=200)
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    if files == "vocab.txt":  # as older models are kept
+        vocabulary = tokenizer.get_vocab()
+        (folder / files).write_text("\n".join(sorted(vocabulary, key=vocabulary.__getitem__)))
+        (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "model_max_length": 200}')
+        (folder / "tokenizer.json").unlink()
+    reader = reader_of(folder)
+    assert reader is not None
+    pairs = [("who?", words(n, "end")) for n in (1, 39, 40, 333)] + [("why " * 99, words(60))]
+    found = reader.windows_of_pairs(pairs, "reranker.long")
+    for (question, text), of_pair in zip(pairs, found, strict=True):
+        assert {first for first, _ in of_pair} == {question}
+        assert "".join(window for _, window in of_pair) == text
+        size = [len(tokenizer.encode(window, add_special_tokens=False)) for _, window in of_pair]
+        # Three marks, and the question or as much of it as leaves half to the window.
+        assert max(size) <= max(197 - len(tokenizer.encode(question, add_special_tokens=False)), 98)
+    # 4 tokens of the question and 3 marks leave 193: 38 rivers and an end, which have 193.
+    assert [len(of_pair) for of_pair in found[:3]] == [1, 1, 2]
+    with pytest.raises(ConfigError, match=r"^reranker\.long: a window has 33 tokens"):
+        Reader(folder, 70).windows_of_pairs([("who?", "")], "reranker.long")
+
+
+def test_a_semantic_chunker_reads_long_sentences_in_windows_where_its_embedder_does(tmp_path: Path) -> None:
+    """Four sentences of 300 words, the third of another end: a cut sees no difference."""
+    text = " ".join(f"{words(300, end).capitalize()}." for end in ("bank", "bank", "theology", "theology"))
+    docs = pd.DataFrame({"docno": ["d"], "text": [text]}, dtype="str")
+    chunker = SemanticChunker(window_each_side=0, max_tokens=None, breakpoint_percentile=60)
+    found = {}
+    for long in ("cut", "mean", "max"):
+        model = SentenceTransformerEmbedder(backend="torch", long=long)
+        tools = Tools(None, CachedEmbedder(model, tmp_path / long), None)  # type: ignore[arg-type]
+        found[long] = [chunk.split()[-1] for chunk in chunker.chunk(docs, tools)["text"]]
+    assert found["mean"] == found["max"] == ["bank.", "theology."]
+    assert found["cut"] != found["mean"]
 
 
 def test_a_mean_over_windows_tells_texts_apart_that_differ_behind_the_limit() -> None:

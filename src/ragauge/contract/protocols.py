@@ -332,6 +332,17 @@ class ReadsTokens(Protocol):
 
 
 @runtime_checkable
+class ShowsPassages(Protocol):
+    """A component that shows a chat model passages of at most `passage_tokens` tokens of the config's tokenizer.
+
+    long: whether a longer text is `cut` there, or shown as several passages.
+    """
+
+    passage_tokens: int
+    long: str
+
+
+@runtime_checkable
 class EmbedsTexts(Protocol):
     """A chunker or measure that embeds texts other than chunks and questions."""
 

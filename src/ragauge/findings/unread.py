@@ -16,10 +16,10 @@ from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.frames import Batches, count_rows, in_pieces
 from ragauge.contract.jobs import Job
 from ragauge.contract.offers import PartOffers, offered
-from ragauge.contract.protocols import EmbedsTexts, OverRetrievers, ReadsTokens
+from ragauge.contract.protocols import EmbedsTexts, OverRetrievers, ReadsTokens, ShowsPassages
 from ragauge.contract.visible import visible
 from ragauge.findings.lacking import new_lines
-from ragauge.retrieval.reading import Reader, Reading
+from ragauge.retrieval.reading import Reader, Reading, reading_of
 
 log = logging.getLogger(__name__)
 
@@ -30,10 +30,10 @@ _GROUPS = ("embedder", "retriever", "reranker", "chunker", "measure")
 
 @dataclass(frozen=True)
 class Unread:
-    """The unread tokens of some texts (named by `what`) for a config group's model."""
+    """The unread tokens of some texts (named by `what`) for a config group's model (`by`: the key that limits them)."""
 
     group: str
-    model: str
+    by: str
     what: str
     limit: int
     reading: Reading
@@ -45,7 +45,7 @@ class Unread:
         of = self.reading
         sampled = "" if self.counted == of.texts else f" (counted on {self.counted:,})"
         return (
-            f"{self.group}.model={visible(self.model)} reads {self.limit} tokens of a text: {of.longer:,} of "
+            f"{self.group}.{self.by} reads {self.limit} tokens of a text: {of.longer:,} of "
             f"{of.texts:,} {self.what} are longer{sampled}, and {of.unread:.1%} of the tokens are not read; "
             f"{self._remedy}"
         )
@@ -55,7 +55,7 @@ class Unread:
         if self.group == "embedder":
             return "embedder.long=mean or max reads them in windows, smaller chunks (chunker=tokens) as they are"
         if self.group in ("retriever", "reranker"):
-            return "choose smaller chunks (chunker=tokens), or a model that reads more"
+            return f"{self.group}.long=max reads them in windows, smaller chunks (chunker=tokens) as they are"
         return "choose an embedder that reads more, or embedder.long=mean"
 
 
@@ -100,6 +100,8 @@ def unread(pipeline: Any) -> list[Unread]:
     ]
     if isinstance(components.reranker, ReadsTokens):
         looks.append(partial(_of_chunks, "reranker", components.reranker, pipeline, with_question=True))
+    elif isinstance(components.reranker, ShowsPassages):
+        looks.append(partial(_of_passages, components.reranker, pipeline))
     if isinstance(components.embedder, ReadsTokens):
         for group in ("chunker", "measure"):
             part = getattr(components, group)
@@ -125,10 +127,28 @@ def _of_chunks(group: str, part: Any, pipeline: Any, with_question: bool = False
     rows = pipeline.rows("chunks")
     reading = _counted(reader, _Texts(pipeline.entry_of("chunks").digest, rows), beside)
     what = "chunks with their question" if with_question else "chunks"
-    total = count_rows(rows)
-    longer = round(reading.longer * total / max(reading.texts, 1))
-    whole = Reading(longer, total, reading.unread)
-    return Unread(group, str(part.model), what, reader.limit, whole, reading.texts)
+    return Unread(group, _model(part), what, reader.limit, _of_all(reading, count_rows(rows)), reading.texts)
+
+
+def _of_passages(part: ShowsPassages, pipeline: Any) -> Unread | None:
+    limit = part.passage_tokens
+    if part.long != "cut":
+        return None
+    rows = pipeline.rows("chunks")
+    lines = [" ".join(text.split()) for text in _spread(rows, "text", _MOST)]
+    lengths = np.array([len(at) for at in pipeline.components.tokenizer.offsets(lines)], dtype=np.int64)
+    reading = reading_of(lengths, limit)
+    whole = _of_all(reading, count_rows(rows))
+    return Unread("reranker", f"passage_tokens={limit}", "chunks", limit, whole, reading.texts)
+
+
+def _of_all(reading: Reading, total: int) -> Reading:
+    """The reading of `total` texts from that of some."""
+    return Reading(round(reading.longer * total / max(reading.texts, 1)), total, reading.unread)
+
+
+def _model(part: Any) -> str:
+    return f"model={visible(str(part.model))}"
 
 
 def _of_own_texts(group: str, part: EmbedsTexts, pipeline: Any) -> Unread | None:
@@ -139,7 +159,7 @@ def _of_own_texts(group: str, part: EmbedsTexts, pipeline: Any) -> Unread | None
     docs = _spread(pipeline.rows("docs"), "text", 1_000)
     texts = _evenly(part.embedded(docs, pipeline.frame("evidence")["text"].dropna().tolist()))
     reading = reader.reading(texts)
-    return Unread(group, str(embedder.model), f"texts that the {group} compares", reader.limit, reading, reading.texts)
+    return Unread(group, _model(embedder), f"texts that the {group} compares", reader.limit, reading, reading.texts)
 
 
 @dataclass(frozen=True)

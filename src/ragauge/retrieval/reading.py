@@ -1,12 +1,12 @@
-"""Counts the tokens of a text that a model reads and leaves unread."""
+"""Counts the tokens of a text that a model reads and leaves unread, and cuts longer texts into windows."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, repeat
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ from ragauge.contract.errors import ConfigError
 _NO_LIMIT = 1_000_000  # tokenizers without a limit name a number beyond it
 _BLOCK = 2_000  # texts whose tokens are in memory at once
 _LOOK_BACK = 32  # tokens that a window may end earlier, so that no word is cut
+_LEAST = 48  # tokens that a window may have
+
+Window = tuple[str, int]  # a part of a text, and the number of its tokens
 
 
 @dataclass(frozen=True)
@@ -49,31 +52,52 @@ class Reader:
 
     def reading(self, texts: Sequence[str], beside: int = 0) -> Reading:
         """The `Reading` of the texts, each read with `beside` further tokens, such as a question's."""
-        lengths = self.lengths(texts) + beside
-        behind = np.maximum(lengths - self.limit, 0)
-        total = int(lengths.sum())
-        return Reading(int((behind > 0).sum()), len(texts), float(behind.sum() / total) if total else 0.0)
+        return reading_of(self.lengths(texts) + beside, self.limit)
 
-    def windows(self, texts: Sequence[str], prefix: str = "") -> list[list[tuple[str, int]]]:
-        """Each text cut into windows of about equal length that the model reads whole behind the prefix, each with the
-        number of its tokens. A text that is read whole is its only window.
+    def windows(self, texts: Sequence[str], prefix: str = "", key: str = "embedder.long") -> list[list[Window]]:
+        """Each text cut into `windows_of` that the model reads whole behind the prefix.
 
-        Windows end between words where there is an end of a word nearby. ConfigError for a model without a fast
-        tokenizer, and for a prefix that leaves no room.
+        ConfigError, naming the key, for a model without a fast tokenizer, and for a prefix that leaves no room.
         """
+        return self._windows(texts, repeat(self.limit - len(self._offsets(key).encode(prefix))), key)
+
+    def windows_of_pairs(self, pairs: Sequence[tuple[str, str]], key: str) -> list[list[tuple[str, str]]]:
+        """The windows of each pair's second text beside the whole first one: lists of (first, window).
+
+        A first text longer than half of what the model reads leaves half of it to a window: the model truncates the
+        longer one. ConfigError as of `windows`.
+        """
+        tokenizer = self._offsets(key)
+        marks = len(tokenizer.encode("", ""))
+        beside = {first: len(tokenizer.encode(_readable(first), "")) - marks for first, _ in pairs}
+        both = self.limit - marks
+        _require_room(both // 2, key)  # whatever the questions are
+        rooms = [max(both - beside[first], both // 2) for first, _ in pairs]
+        found = self._windows([text for _, text in pairs], rooms, key)
+        return [[(first, window) for window, _ in of] for (first, _), of in zip(pairs, found, strict=True)]
+
+    def _offsets(self, key: str) -> Any:
+        """The tokenizer, which knows each token's place in its text."""
         tokenizer = _tokenizer(self.folder)
         if isinstance(tokenizer, _OfTransformers):
-            raise ConfigError(f"embedder.long: {self.folder} has no tokenizer.json, whose offsets cut a text")
-        room = self.limit - len(tokenizer.encode(prefix))
-        if room < 2 * _LOOK_BACK:
-            raise ConfigError(f"embedder.long: the model reads {self.limit} tokens, too few to cut texts for")
+            raise ConfigError(f"{key}: the tokenizer in {self.folder} does not tell its tokens' places in a text")
+        return tokenizer
+
+    def _windows(self, texts: Sequence[str], rooms: Iterable[int], key: str) -> list[list[Window]]:
+        tokenizer, room = self._offsets(key), iter(rooms)
         found = []
         for start in range(0, len(texts), _BLOCK):
             block = texts[start : start + _BLOCK]
             encoded = tokenizer.encode_batch([_readable(text) for text in block], add_special_tokens=False)
-            for text, one in zip(block, encoded, strict=True):
-                found.append([(text, len(one))] if len(one) <= room else list(_cut(text, one.offsets, room)))
+            found += [windows_of(text, one.offsets, next(room), key) for text, one in zip(block, encoded, strict=True)]
         return found
+
+
+def reading_of(lengths: np.ndarray, limit: int) -> Reading:
+    """The `Reading` of texts of so many tokens."""
+    behind = np.maximum(lengths - limit, 0)
+    total = int(lengths.sum())
+    return Reading(int((behind > 0).sum()), len(lengths), float(behind.sum() / total) if total else 0.0)
 
 
 def reader_of(folder: Path, limit: int | None = None) -> Reader | None:
@@ -82,8 +106,22 @@ def reader_of(folder: Path, limit: int | None = None) -> Reader | None:
     return Reader(folder / _first_module(folder), min(known)) if known else None
 
 
-def _cut(text: str, offsets: Sequence[tuple[int, int]], room: int) -> Iterator[tuple[str, int]]:
-    """Windows of at most `room` tokens: (text, tokens)."""
+def windows_of(text: str, offsets: Sequence[Sequence[int]], room: int, key: str) -> list[Window]:
+    """Windows of about equal length and at most `room` tokens; a text that has no more is its only one.
+
+    `offsets`: first and past-the-last character of each token. Windows end between words if a word ends nearby.
+    ConfigError, naming the key, for a room below `_LEAST`.
+    """
+    _require_room(room, key)
+    return [(text, len(offsets))] if len(offsets) <= room else list(_cut(text, offsets, room))
+
+
+def _require_room(room: int, key: str) -> None:
+    if room < _LEAST:
+        raise ConfigError(f"{key}: a window has {room} tokens, too few to cut texts for (at least {_LEAST})")
+
+
+def _cut(text: str, offsets: Sequence[Sequence[int]], room: int) -> Iterator[Window]:
     n_windows = -(-len(offsets) // (room - _LOOK_BACK))
     size = -(-len(offsets) // n_windows)
     ends = [0]
@@ -140,7 +178,7 @@ def _is_limit(value: object) -> bool:
 
 @dataclass(frozen=True)
 class _OfTransformers:
-    """A tokenizer that transformers alone can load."""
+    """A tokenizer written in Python."""
 
     tokenizer: Any
 
@@ -158,11 +196,15 @@ def _tokenizer(folder: Path) -> Any:
             from tokenizers import Tokenizer
 
             found = Tokenizer.from_file(str(file))
-            found.no_truncation()
-            found.no_padding()
-            return found
-        from transformers import AutoTokenizer
+        else:
+            from transformers import AutoTokenizer
 
-        return _OfTransformers(AutoTokenizer.from_pretrained(str(folder), local_files_only=True))
+            loaded: Any = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+            if not loaded.is_fast:
+                return _OfTransformers(loaded)
+            found = loaded.backend_tokenizer
+        found.no_truncation()
+        found.no_padding()
+        return found
     except Exception as error:  # whatever the libraries stumble on
         raise ConfigError(f"{folder}: its tokenizer cannot be loaded: {error}") from error

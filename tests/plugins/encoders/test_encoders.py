@@ -20,6 +20,7 @@ from ragauge.plugins.encoders import _encoder
 from ragauge.plugins.encoders._encoder import EncoderRetriever
 from ragauge.plugins.encoders.late_interaction import LateInteraction
 from ragauge.plugins.encoders.learned_sparse import LearnedSparse
+from ragauge.retrieval.reading import reader_of
 from ragauge.retrieval.retrievers import Hybrid
 from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer
@@ -74,6 +75,89 @@ def test_learned_sparse_is_the_dot_product_of_the_model_s_vectors(
     model = SparseEncoder(str(sparse))
     queries = model.encode_query(QUERIES, convert_to_sparse_tensor=False).numpy()
     check(run, queries @ model.encode_document(TEXTS, convert_to_sparse_tensor=False).numpy().T, top_k, 0)
+
+
+ENDS = ["bicycle", "theology", "volcano", "trumpet"]
+
+
+class OneHot:
+    """Stands where the model does: reads 128 letters of a text, and gives each of its words a vector of its own."""
+
+    def encode_query(self, texts: Sequence[str], **how: object) -> list[np.ndarray]:
+        known = {word: i for i, word in enumerate(["x", *ENDS])}
+        read = [[word for word in text.split() if text.replace(" ", "").index(word) < 128] for text in texts]
+        return [np.eye(5, dtype=np.float32)[[known[word] for word in of_text]] for of_text in read]
+
+    encode_document = encode_query
+
+
+def four_chunks() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Chunks that differ behind the 128 tokens that a model reads, and a question for each."""
+    chunks = pd.DataFrame({"docno": ENDS, "text": [f"{'x ' * 170}{end}" for end in ENDS]}, dtype="str")
+    return chunks, pd.DataFrame({"qid": ENDS, "query": ENDS}, dtype="str")
+
+
+def test_with_max_a_query_token_finds_its_best_one_in_any_window(
+    tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_multi_vector_encoder(tmp_path / "wide", positions=128)
+    monkeypatch.setattr(_encoder, "_load", lambda *given: OneHot())
+    chunks, topics = four_chunks()
+    right = {}
+    for long in ("cut", "max"):
+        retriever = LateInteraction(str(folder), 1, long=long)
+        (tmp_path / long).mkdir()
+        retriever.build_index(chunks, tmp_path / long, tools)
+        run = retriever.transformer(chunks, tmp_path / long, tools)(topics)
+        right[long] = run.eval("qid == docno").mean()
+    assert right == {"cut": 0.25, "max": 1.0}
+
+
+def test_with_max_a_chunk_has_the_vectors_of_all_its_windows(tools: Tools, tmp_path: Path) -> None:
+    folder = write_multi_vector_encoder(tmp_path / "wide", positions=128, prompts={"document": "a b c "})
+    chunks, topics = four_chunks()
+    retriever = LateInteraction(str(folder), 4, long="max")
+    retriever.build_index(chunks, tmp_path, tools)
+    score = retriever.transformer(chunks, tmp_path, tools)(topics).set_index(["qid", "docno"])["score"]
+    model, reader = MultiVectorEncoder(str(folder)), reader_of(folder)
+    for docno, text in chunks.values:
+        windows = [window for window, _ in reader.windows([text], "a b c ")[0]]  # type: ignore[union-attr]
+        assert "".join(windows) == text
+        vectors = np.concatenate([np.asarray(array) for array in model.encode_document(windows)])
+        # Each window has two marks and the prompt's three letters; each letter of the text is there once.
+        assert len(vectors) == len(windows) * 5 + 170 + len(docno)
+        for qid in ENDS:
+            by_hand = (np.asarray(model.encode_query([qid])[0]) @ vectors.T).max(axis=1).sum()
+            assert score[qid, docno] == pytest.approx(by_hand, abs=2e-4)
+
+
+@pytest.mark.parametrize("similarity", ["dot", "cosine"])
+def test_with_max_a_term_has_its_highest_weight_of_all_windows(similarity: str, tools: Tools, tmp_path: Path) -> None:
+    folder = write_sparse_encoder(tmp_path / "wide", positions=128, similarity=similarity)
+    texts = [LONG, " ".join([LONG] * 7), f"{'x ' * 170}zebra"]
+    retriever = LearnedSparse(str(folder), long="max")
+    found = retriever.arrays(texts, "passage", tools)
+    model, reader = SparseEncoder(str(folder)), reader_of(folder)
+    for text, array in zip(texts, found, strict=True):
+        windows = [window for window, _ in reader.windows([text])[0]]  # type: ignore[union-attr]
+        of_windows = model.encode_document(windows, convert_to_sparse_tensor=False).numpy()
+        if similarity == "cosine":
+            of_windows = of_windows / np.linalg.norm(of_windows, axis=1, keepdims=True)
+        expected = of_windows.max(axis=0)
+        if similarity == "cosine":
+            expected = expected / np.linalg.norm(expected)
+        dense = np.zeros_like(expected)
+        dense[array[:, 0].astype(int)] = array[:, 1]
+        np.testing.assert_allclose(dense, expected, atol=1e-5)
+        assert (np.diff(array[:, 0]) > 0).all()
+    query = retriever.arrays(texts[1:2], "query", tools)[0]
+    np.testing.assert_array_equal(query, LearnedSparse(str(folder)).arrays(texts[1:2], "query", tools)[0])
+    cut = LearnedSparse(str(folder))
+    for key in (LearnedSparse.identity, LearnedSparse.index_identity):
+        assert key(retriever) == {**key(cut), "long": "max"}
+    assert (cut.reader(), retriever.reader()) == (reader, None)
+    with pytest.raises(ConfigError, match=r"^retriever\.long='mean': allowed are cut, max"):
+        LearnedSparse(str(folder), long="mean")
 
 
 def test_a_sparse_model_that_compares_by_cosine_does_so_here(tools: Tools, tmp_path: Path) -> None:

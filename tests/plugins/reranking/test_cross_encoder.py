@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from ragauge.plugins.reranking import cross_encoder, pair_model
 from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker
 from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.ranking import check_reranked
+from ragauge.retrieval.reading import reader_of
 from small_pipeline import SmallPipelines
 from tiny_cross_encoder import write_cross_encoder
 
@@ -110,6 +112,69 @@ def test_fused_scores_are_the_weighted_sum_of_both_within_each_topic(
     cut = replace(part, depth=2, fuse=0.9).rerank(flat, TOPICS, CHUNKS, tools)
     assert cut[cut["qid"] == "q1"]["score"].tolist() == pytest.approx([1.0, 0.9])
     assert len(letters.scored) == n  # another weight scores nothing again
+
+
+class Reading(Letters):
+    """A stand-in that reads 125 letters of question and chunk together: 1 where it finds the question in the chunk."""
+
+    def scores(self, pairs: list[tuple[str, str]], batch_size: Any, threads: Any) -> np.ndarray:
+        self.scored += pairs
+        read = [(query, text.replace(" ", "")[: 125 - len(query)]) for query, text in pairs]
+        return np.array([query in text for query, text in read], dtype=np.float32)
+
+
+def test_the_best_window_of_a_chunk_counts_with_max(
+    tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four chunks that differ at the end, each with its question: a cut reads none of them there."""
+    folder = write_cross_encoder(tmp_path / "wide", positions=128)
+    ends = ["bicycle", "theology", "trumpet", "volcano"]
+    chunks = pd.DataFrame({"docno": ends, "text": [f"{'river ' * 60}{end}" for end in ends]})
+    topics = pd.DataFrame({"qid": ends, "query": ends})
+    run = topics.merge(chunks, how="cross").assign(rank=[0, 1, 2, 3] * 4, score=[4.0, 3.0, 2.0, 1.0] * 4)
+    run = run.drop(columns=["query", "text"])
+    model = Reading()
+    monkeypatch.setattr(cross_encoder, "load_pair_model", lambda *given: model)
+    right = {}
+    for long in ("cut", "max"):
+        part = CrossEncoderReranker(str(folder), depth=4, top_k=1, backend="torch", long=long)
+        right[long] = (part.rerank(run, topics, chunks, tools).eval("qid == docno")).mean()
+    assert right == {"cut": 0.25, "max": 1.0}
+    assert all(len(text.replace(" ", "")) + len(query) <= 125 for query, text in model.scored[16:])
+
+
+def test_scores_with_max_are_the_highest_of_the_model_s_own_over_the_windows(tmp_path: Path, tools: Tools) -> None:
+    from sentence_transformers import CrossEncoder
+
+    folder = write_cross_encoder(tmp_path / "wide", positions=128)
+    generator = np.random.default_rng(2)
+    texts = [" ".join("".join(generator.choice(list("abcdefgh"), 4)) for _ in range(n)) for n in (2, 20, 90, 250)]
+    chunks = CHUNKS.assign(text=texts)
+    cut = CrossEncoderReranker(str(folder), depth=4, backend="torch")
+    whole = replace(cut, long="max")
+    by_cut, by_max = (
+        part.rerank(RUN, TOPICS, chunks, tools).set_index(["qid", "docno"])["score"] for part in (cut, whole)
+    )
+    reader, model = reader_of(folder), CrossEncoder(str(folder), device="cpu")
+    for qid, docno in by_max.index:
+        pair = dict(TOPICS.values)[qid], dict(chunks.values)[docno]
+        windows = reader.windows_of_pairs([pair], "")[0]  # type: ignore[union-attr]
+        assert (len(windows) > 1) == (docno in "cd")
+        assert by_max[qid, docno] == pytest.approx(model.predict(windows).max(), abs=1e-5)
+        if docno in "ab":
+            assert by_max[qid, docno] == by_cut[qid, docno]
+    assert tools.counted["reranker_pairs_cached"] == 4  # the pairs that are read whole
+    assert "long" not in identity(cut)
+    assert identity(whole) == {**identity(cut), "long": "max"}
+    assert (cut.reader(), whole.reader()) == (reader, None)
+
+
+def test_a_model_with_a_prompt_of_its_own_has_no_windows(tiny: Path, tmp_path: Path, tools: Tools) -> None:
+    folder = shutil.copytree(tiny, tmp_path / "prompted")
+    (folder / "config_sentence_transformers.json").write_text('{"default_prompt_name": "query", "prompts": {}}')
+    part = CrossEncoderReranker(str(folder), backend="torch", long="max")
+    with pytest.raises(ConfigError, match=r"^reranker\.long: .*prompted puts a prompt around question and chunk"):
+        part.rerank(RUN, TOPICS, CHUNKS, tools)
 
 
 def test_no_hits_need_no_model(tiny: Path, letters: Letters, tools: Tools) -> None:
@@ -240,6 +305,7 @@ def test_onnx_gives_torch_s_scores_and_is_exported_once(tiny: Path, tmp_path: Pa
         ({"depth": 5, "top_k": 6}, r"reranker\.top_k=6: allowed are 1 to reranker\.depth, which is 5"),
         ({"top_k": 0}, r"reranker\.top_k=0: allowed are integers from 1, and null \(depth\)"),
         ({"max_length": 2}, r"reranker\.max_length=2"),
+        ({"long": "mean"}, r"reranker\.long='mean': allowed are cut, max"),
         ({"fuse": 1}, r"reranker\.fuse=1: allowed are numbers from 0 \(the reranker alone\) to below 1"),
         ({"fuse": float("nan")}, r"reranker\.fuse=nan"),
         ({"batch_size": 0}, r"reranker\.batch_size=0"),

@@ -102,6 +102,34 @@ def test_a_passage_climbs_from_the_last_place_to_the_first(tools: Tools) -> None
     assert made["reranker_repaired"].sum() == made["reranker_failed"].sum() == 0
 
 
+def test_with_max_the_best_window_places_a_chunk(tools: Tools) -> None:
+    """Chunks of 150 words whose number is the last: a cut at 64 shows it of none but the short one."""
+    river = "river " * 149
+    run, topics, chunks = frames(f"{river}7", "2", f"{river}1", f"{river}4")
+
+    def reply(passages: list[str]) -> str:
+        ends = [passage.split()[-1] for passage in passages]
+        order = sorted(range(len(ends)), key=lambda i: int(ends[i]) if ends[i].isdigit() else 9)
+        return " > ".join(f"[{i + 1}]" for i in order)
+
+    orders, asked = {}, {}
+    for long in ("cut", "max"):
+        chat = Chat(reply)
+        part = ListwiseReranker(depth=4, passage_tokens=64, long=long)
+        made = part.rerank(run, topics, chunks, replace(tools, chat=chat))
+        check_reranked(run, made, "llm")
+        orders[long], asked[long] = made["docno"].tolist(), chat.asked[0][0]
+        assert made["score"].tolist() == [1, 1 / 2, 1 / 3, 1 / 4]
+    assert orders == {"cut": ["c1", "c0", "c2", "c3"], "max": ["c2", "c1", "c3", "c0"]}
+    # 150 words in windows of at most 64 that may grow to the end of a word: five of 30.
+    assert [len(of.split()) for of in asked["max"]] == [31, 31, 31, 31, 31, 2, *[31] * 10]
+    assert "long" not in identity(ListwiseReranker())
+    with pytest.raises(ConfigError, match=r"^reranker\.long: a window has 47 tokens"):
+        ListwiseReranker(passage_tokens=47, long="max").rerank(run, topics, chunks, replace(tools, chat=Chat(reply)))
+    with pytest.raises(ConfigError, match=r"^reranker\.long='mean': allowed are cut, max"):
+        ListwiseReranker(long="mean")
+
+
 def test_all_topics_are_asked_at_once_for_a_position(tools: Tools) -> None:
     run, topics, chunks = frames(*(f"text {n}" for n in (5, 4, 3, 2, 1)), qids=["q1", "q2", "q3"])
     short = run[~((run["qid"] == "q2") & (run["rank"] > 0)) & ~((run["qid"] == "q3") & (run["rank"] > 1))]

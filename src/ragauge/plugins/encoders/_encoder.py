@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.checks import require_count, require_text
+from ragauge.contract.checks import require_choice, require_count, require_text
 from ragauge.contract.engine import in_blocks
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import Batches, in_pieces
-from ragauge.contract.identity import named, runtime
+from ragauge.contract.identity import later, named, runtime
 from ragauge.contract.protocols import Role, Tools
 from ragauge.retrieval.pretrained import first_line, hub_folder, model_digest, quiet, read_json, safe_parts
 from ragauge.retrieval.reading import Reader, reader_of
@@ -39,6 +39,8 @@ class EncoderRetriever:
     model: the name of a sentence-transformers model on the hub, or the path of its folder; for a sweep over retrievers
     a mapping from their names (learned_sparse, late_interaction) to these. device: where torch runs it.
     batch_size: texts at once; threads: CPU threads, None is torch's own choice. Both change the speed alone.
+    long: a chunk with more tokens than the model reads is `cut` there; with `max` it has the united arrays of windows
+    over all of it.
     """
 
     kind_of_model: ClassVar[Kind]
@@ -53,6 +55,7 @@ class EncoderRetriever:
     device: str = "cpu"
     batch_size: int = runtime(16)
     threads: int | None = runtime(None)
+    long: str = later("cut")
 
     def __post_init__(self) -> None:
         if isinstance(self.model, Mapping):
@@ -65,22 +68,27 @@ class EncoderRetriever:
         require_text("retriever.device", self.device, "devices of torch: cpu, cuda, cuda:1, mps")
         require_count("retriever.batch_size", self.batch_size)
         require_count("retriever.threads", self.threads, null="torch's own choice")
+        require_choice("retriever.long", self.long, ("cut", "max"))
 
     def identity(self) -> dict[str, Any]:
         """The inputs of the run: the model's name, content and device (`scorer`), and the number of hits."""
-        return {**named(self), "model": Path(self.model).name, "scorer": self._scorer(), "top_k": self.top_k}
+        own = {**named(self), "model": Path(self.model).name, "scorer": self._scorer(), "top_k": self.top_k}
+        return {**own, **self._long()}
 
     def index_identity(self) -> dict[str, Any]:
-        """Equal for all retrievers with this model."""
-        return {"index": named(self)["component"], "version": 1, "scorer": self._scorer()}
+        """Equal for all retrievers with this model and `long`."""
+        return {"index": named(self)["component"], "version": 1, "scorer": self._scorer(), **self._long()}
+
+    def _long(self) -> dict[str, str]:
+        return {} if self.long == "cut" else {"long": self.long}
 
     def _scorer(self) -> dict[str, Any]:
         digest = model_digest(self._folder)
         return {"kind": self.kind_of_model, "digest": digest, "device": self.device.partition(":")[0], "version": 1}
 
     def reader(self) -> Reader | None:
-        """Counts tokens against the model's limit; None for a model without one."""
-        return reader_of(self._folder)
+        """Counts tokens against the model's limit; None without one, or if windows cover all text."""
+        return reader_of(self._folder) if self.long == "cut" else None
 
     @property
     def _folder(self) -> Path:
@@ -88,6 +96,23 @@ class EncoderRetriever:
 
     def arrays(self, texts: Sequence[str], role: Role, tools: Tools) -> list[np.ndarray]:
         """For each text float32 [rows, d]; loads the model only for a text missing from the store."""
+        reader = reader_of(self._folder) if self.long == "max" and role == "passage" else None
+        if reader is None:
+            return self._arrays(texts, role, tools)
+        distinct = list(dict.fromkeys(texts))
+        windows = reader.windows(distinct, _document_prompt(self._folder), "retriever.long")
+        parts = iter(self._arrays([window for of_text in windows for window, _ in of_text], role, tools))
+        found = {
+            text: own[0] if len(own := [next(parts) for _ in of_text]) == 1 else self.united(own)
+            for text, of_text in zip(distinct, windows, strict=True)
+        }
+        return [found[text] for text in texts]
+
+    def united(self, windows: list[np.ndarray]) -> np.ndarray:
+        """The array of a text from those of its windows."""
+        raise NotImplementedError
+
+    def _arrays(self, texts: Sequence[str], role: Role, tools: Tools) -> list[np.ndarray]:
         distinct = list(dict.fromkeys(texts))
         if not distinct:
             return []
@@ -186,6 +211,25 @@ def _is(kind: Kind, model: str, path: Path) -> bool:
         return own.get("model_type") == kind or of_pylate
     ending = "ForMaskedLM" if kind == "SparseEncoder" else "HF_ColBERT"  # SPLADE's and ColBERT's own checkpoints
     return any(str(name).endswith(ending) for name in config.get("architectures") or ())
+
+
+def compares_by_cosine(folder: Path) -> bool:
+    """Whether the model in a folder compares vectors by their cosine."""
+    return _own_config(folder).get("similarity_fn_name") == "cosine"
+
+
+def _own_config(folder: Path) -> dict[str, Any]:
+    file = folder / "config_sentence_transformers.json"
+    return read_json("retriever.model", str(folder), file) if file.is_file() else {}
+
+
+def _document_prompt(folder: Path) -> str:
+    """What sentence-transformers puts before a document."""
+    own = _own_config(folder)
+    prompts = own.get("prompts") or {}
+    named = next((prompts[role] for role in ("document", "passage", "corpus") if prompts.get(role)), "")
+    before = own.get("document_prefix") or ""  # of PyLate's models
+    return before + named.removeprefix(before)
 
 
 @dataclass(frozen=True)

@@ -32,13 +32,18 @@ _TOKENS, _QUERIES = 16_384, 32  # tokens of chunks, and questions, that are comp
 class LateInteraction(EncoderRetriever):
     """The top_k chunks of highest MaxSim, in float64: `score` sums the best inner product of every query token.
 
-    Vectors are those of a `MultiVectorEncoder` of sentence-transformers. All chunks are compared.
+    Vectors are those of a `MultiVectorEncoder` of sentence-transformers. All chunks are compared. With long=max a chunk
+    has the vectors of all its windows, so that each query token finds its best one anywhere in it.
     Source: Khattab and Zaharia, ColBERT, SIGIR 2020, section 3.3.
     """
 
     component: ClassVar[str] = "late_interaction"
     kind_of_model: ClassVar[Kind] = "MultiVectorEncoder"
     rows_of_record: ClassVar[int] = 32
+
+    def united(self, windows: list[np.ndarray]) -> np.ndarray:
+        """The token vectors of all windows."""
+        return np.concatenate(windows)
 
     def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools) -> None:
         """Writes the token vectors of all chunks, float32 [tokens, d], and the end of each chunk's."""

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from ragauge.contract.frames import Batches
 from ragauge.contract.protocols import Tools
-from ragauge.plugins.encoders._encoder import EncoderRetriever, Kind
+from ragauge.plugins.encoders._encoder import EncoderRetriever, Kind, compares_by_cosine
 from ragauge.retrieval.retrievers._ranking import (
     Hits,
     as_transformer,
@@ -33,13 +33,23 @@ class LearnedSparse(EncoderRetriever):
     """The top_k chunks of highest dot product of weighted terms; `score` is the product, in float64.
 
     A chunk that shares no term with the question is no hit. Weights are those of a `SparseEncoder` of
-    sentence-transformers, at unit length where the model compares by cosine. All chunks are compared.
+    sentence-transformers, at unit length where the model compares by cosine. All chunks are compared. With long=max a
+    term has its highest weight in any window of the chunk, as the model takes the highest over the tokens of a text.
     Source: Formal, Piwowarski and Clinchant, SPLADE, SIGIR 2021.
     """
 
     component: ClassVar[str] = "learned_sparse"
     kind_of_model: ClassVar[Kind] = "SparseEncoder"
     rows_of_record: ClassVar[int] = 128
+
+    def united(self, windows: list[np.ndarray]) -> np.ndarray:
+        """The highest weight of each term, at unit length where the model compares by cosine."""
+        together = np.concatenate(windows)
+        together = together[np.lexsort((-together[:, 1], together[:, 0]))]
+        found = together[np.flatnonzero(np.diff(together[:, 0], prepend=-1))]
+        if len(found) and compares_by_cosine(self._folder):
+            found[:, 1] /= np.linalg.norm(found[:, 1])
+        return found
 
     def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools) -> None:
         """Writes the chunks and weights of every term."""

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.checks import is_number, require, require_count, require_text
+from ragauge.contract.checks import is_number, require, require_choice, require_count, require_text
 from ragauge.contract.engine import in_blocks
 from ragauge.contract.identity import later, named, runtime
 from ragauge.contract.protocols import Tools
-from ragauge.plugins.reranking.pair_model import load_pair_model, pair_model_folder
+from ragauge.plugins.reranking.pair_model import load_pair_model, pair_model_folder, require_no_template
 from ragauge.retrieval.pretrained import model_digest, settle_backend
 from ragauge.retrieval.ranking import ranked
 from ragauge.retrieval.reading import Reader, reader_of
@@ -30,6 +30,8 @@ class CrossEncoderReranker:
     top_k: None is depth. Hits below depth in the run are dropped.
     max_length: tokens of question and chunk together, beyond which the longer one is cut; None is the
     model's own.
+    long: a pair with more tokens is `cut` there; with `max` each window of the chunk beside the question is scored, and
+        the highest score counts (`Reader.windows_of_pairs`).
     fuse: weight of the first stage's score in the score that orders hits, in [0, 1). Both are normalised within each
         topic's candidates (`fused_scores`); 0 is the cross-encoder's score alone.
     backend, device: as of the embedder; both are part of the identity.
@@ -40,7 +42,7 @@ class CrossEncoderReranker:
     the weighted sum, in [0, 1]. Every distinct
     pair of texts is scored once in the life of a store. Counted are `reranker_pairs`, scored now, and
     `reranker_pairs_cached`, which were scored before.
-    Source: Nogueira and Cho 2019, arXiv:1901.04085.
+    Source: Nogueira and Cho 2019, arXiv:1901.04085; `long`: BERT-FirstP and BERT-MaxP of Dai and Callan, SIGIR 2019.
     """
 
     component: ClassVar[str] = "cross_encoder"
@@ -59,6 +61,7 @@ class CrossEncoderReranker:
     threads: int | None = runtime(None)
     folder: str | None = runtime(None)
     fuse: float = later(0.0)
+    long: str = later("cut")
 
     def __post_init__(self) -> None:
         require_text("reranker.model", self.model, "a model's name, the path of its folder, and an MLflow model's URI")
@@ -68,6 +71,7 @@ class CrossEncoderReranker:
             require_count(f"reranker.{key}", getattr(self, key), null="")
         weight = is_number(self.fuse) and 0 <= self.fuse < 1
         require("reranker.fuse", self.fuse, weight, "numbers from 0 (the reranker alone) to below 1")
+        require_choice("reranker.long", self.long, ("cut", "max"))
         require_text("reranker.device", self.device, "devices of torch: cpu, cuda, cuda:1, mps")
         object.__setattr__(self, "backend", settle_backend(self.backend, self.device, "reranker"))
 
@@ -80,6 +84,7 @@ class CrossEncoderReranker:
             "depth": self.depth,
             "top_k": self.top_k or self.depth,
             **({"fuse": float(self.fuse)} if self.fuse else {}),
+            **({} if self.long == "cut" else {"long": self.long}),
         }
 
     def _scorer(self) -> Mapping[str, Any]:
@@ -93,8 +98,8 @@ class CrossEncoderReranker:
         }
 
     def reader(self) -> Reader | None:
-        """Counts tokens against the limit of question and chunk together; None for a model without one."""
-        return reader_of(self._folder, self.max_length)
+        """Counts tokens against the limit of question and chunk together; None without one, or if windows cover all."""
+        return reader_of(self._folder, self.max_length) if self.long == "cut" else None
 
     @property
     def _folder(self) -> Path:
@@ -105,13 +110,24 @@ class CrossEncoderReranker:
         found = candidates(run, topics, chunks, self.depth)
         pairs = list(zip(found["query"], found["text"], strict=True))
         distinct = list(dict.fromkeys(pairs))
-        scores = self._scores(distinct, tools).astype(float)
+        scores = self._whole_scores(distinct, tools).astype(float)
         row = {pair: i for i, pair in enumerate(distinct)}
         score = scores[[row[pair] for pair in pairs]]
         if self.fuse:
             score = fused_scores(found["qid"], found["score"], score, self.fuse)
         scored = found.drop(columns=["query", "text"]).assign(score=score)
         return ranked(scored, self.top_k or self.depth)
+
+    def _whole_scores(self, pairs: list[tuple[str, str]], tools: Tools) -> np.ndarray:
+        """float32 [len(pairs)] of distinct pairs, truncated or in windows according to `long`."""
+        reader = reader_of(self._folder, self.max_length) if self.long == "max" else None
+        if reader is None or not pairs:
+            return self._scores(pairs, tools)
+        require_no_template(self.model, self._folder, "reranker.long")
+        windows = reader.windows_of_pairs(pairs, "reranker.long")
+        distinct = {pair: i for i, pair in enumerate(dict.fromkeys(pair for of_pair in windows for pair in of_pair))}
+        scores = self._scores(list(distinct), tools)
+        return np.array([max(scores[distinct[pair]] for pair in of_pair) for of_pair in windows], dtype=np.float32)
 
     def _scores(self, pairs: list[tuple[str, str]], tools: Tools) -> np.ndarray:
         """float32 [len(pairs)] of distinct pairs; loads the model only for an unknown score."""

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.checks import require_count
+from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.errors import ConfigError, MissingError
+from ragauge.contract.identity import later
 from ragauge.contract.protocols import Reply, Tools
 from ragauge.llms.chat_use import Unasked
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.ranking import rank_scores, ranks_within
+from ragauge.retrieval.reading import windows_of
 from ragauge.retrieval.rerankers import candidates, check_depth
 
 log = logging.getLogger(__name__)
@@ -37,6 +40,8 @@ class ListwiseReranker:
     place to the first. The front window always begins at the first hit.
     top_k: None is depth. Hits below depth in the run are dropped.
     passage_tokens: a passage is cut behind so many tokens of the config's tokenizer.
+    long: a longer chunk is `cut` there; with `max` each window of it is a passage, and the one that comes first places
+        the chunk.
     prompt: a text with $question, $passages and, if wanted, $n_passages, or a .txt file of it; None is the
     shipped one.
 
@@ -60,12 +65,14 @@ class ListwiseReranker:
     step: int = 10
     passage_tokens: int = 300
     prompt: str | None = None
+    long: str = later("cut")
 
     def __post_init__(self) -> None:
         check_depth(self.depth, self.top_k)
         require_count("reranker.window", self.window, 2, "passages in a request")
         require_count("reranker.step", self.step, note="window or less", most=self.window)
         require_count("reranker.passage_tokens", self.passage_tokens)
+        require_choice("reranker.long", self.long, ("cut", "max"))
         prompt = load_prompt(
             self.prompt,
             "rerank.txt",
@@ -84,8 +91,7 @@ class ListwiseReranker:
         """
         if tools.chat is None:
             raise ConfigError("reranker=llm asks a chat model: choose an llm that is one (ollama, openai)")
-        found = candidates(run, topics, chunks, self.depth)
-        shown = self._shown(found, tools)
+        found, shown = self._shown(candidates(run, topics, chunks, self.depth), tools)
         # Rows of `found` by topic, in the order that they are in by now.
         orders = [rows.tolist() for rows in _blocks(found["qid"].to_numpy())]
         windows = [list(_windows(len(order), self.window, self.step)) for order in orders]
@@ -134,6 +140,8 @@ class ListwiseReranker:
             log.warning("reranker: %d replies were no permutation, and repaired by rule", repaired.sum())
         by = np.array([row for order in orders for row in order], dtype=np.int64)
         of_hit = np.repeat(np.arange(len(orders)), [len(order) for order in orders])
+        first = ~found.iloc[by].duplicated(["qid", "docno"]).to_numpy()  # of the windows of a chunk
+        by, of_hit = by[first], of_hit[first]
         reranked = found.iloc[by].drop(columns=["query", "text"]).reset_index(drop=True)
         rank = ranks_within(of_hit)
         reranked = reranked.assign(
@@ -144,15 +152,20 @@ class ListwiseReranker:
         )
         return reranked[rank < (self.top_k or self.depth)].reset_index(drop=True)
 
-    def _shown(self, found: pd.DataFrame, tools: Tools) -> list[str]:
-        """The text of every hit in a request: one line of at most passage_tokens tokens."""
-        lines: Mapping[str, str] = {text: " ".join(text.split()) for text in found["text"].unique()}
+    def _shown(self, found: pd.DataFrame, tools: Tools) -> tuple[pd.DataFrame, list[str]]:
+        """The hits, a row for each of their passages, and the passages: lines of at most passage_tokens tokens."""
+        lines = {text: " ".join(text.split()) for text in found["text"].unique()}
         offsets = tools.tokenizer.offsets(list(lines.values()))
-        cut = {
-            text: line if len(ends) <= self.passage_tokens else line[: int(ends[self.passage_tokens - 1, 1])]
-            for (text, line), ends in zip(lines.items(), offsets, strict=True)
-        }
-        return [cut[text] for text in found["text"]]
+        shown = {text: self._passages(line, at) for (text, line), at in zip(lines.items(), offsets, strict=True)}
+        of_hits = [shown[text] for text in found["text"]]
+        row = np.repeat(np.arange(len(found)), np.array([len(passages) for passages in of_hits], dtype=np.int64))
+        return found.iloc[row].reset_index(drop=True), list(chain.from_iterable(of_hits))
+
+    def _passages(self, line: str, offsets: np.ndarray) -> list[str]:
+        if self.long == "max":
+            windows = windows_of(line, offsets.tolist(), self.passage_tokens, "reranker.long")
+            return [window.strip() for window, _ in windows]
+        return [line if len(offsets) <= self.passage_tokens else line[: int(offsets[self.passage_tokens - 1, 1])]]
 
 
 def _read(reply: Reply, n: int) -> tuple[list[int], bool] | None:

@@ -89,6 +89,13 @@ def is_pair_model(path: Path, config: dict[str, Any], own: dict[str, Any]) -> bo
     return own.get("model_type") == "CrossEncoder" or alone
 
 
+def require_no_template(model: str, path: Path, key: str) -> None:
+    """ConfigError, naming the key, for a model that puts text around a pair: the room for a window is unknown."""
+    own, config = (_json(path / f"config{end}.json", key, model) for end in ("_sentence_transformers", ""))
+    if own.get("default_prompt_name") or any(name.endswith(_HEADS[1]) for name in _architectures(config)):
+        raise ConfigError(f"{key}: {model} puts a prompt around question and chunk; cut, or smaller chunks")
+
+
 def _architectures(config: dict[str, Any]) -> list[str]:
     return [str(name) for name in config.get("architectures") or []]
 
