@@ -140,7 +140,7 @@ def test_a_measure_that_topics_lack_says_of_how_many_each_mean_is(logged: Logged
         )
     ]
     found = compare(ids, logged.uri)
-    counts = "Topics with a value of token F1: 4 of 8 in bm25, 4 of 8 in sim"
+    counts = "Topics with a value of token F1: 4 of 8 in every run"
     told = f"{counts}; a mean is over these, a pair over those of both."
     assert told in found.notes
     assert told in text(found, choose_metrics(found), 3, 1000)

@@ -160,15 +160,18 @@ def _column(
 
 
 def _notes_on_values(runs: Compared, counts: pd.DataFrame, answers: Mapping[str, AnswerMeasureInfo]) -> list[str]:
-    """A sentence per answer measure with missing values: the number of topics in each run's mean."""
+    """How many topics each run's mean has, for answer measures with missing values; measures alike share a sentence."""
     topics = runs.outcomes.groupby("run_id", sort=False)["qid"].size()
-    notes = []
+    of_list: dict[str, list[str]] = {}
     for name in map(str, counts):
         n = counts[name]
         if (n < topics).any():
-            listed = some([f"{n[run_id]} of {topics[run_id]} in {runs.names[str(run_id)]}" for run_id in n.index])
-            notes.append(
-                f"Topics with a value of {answers[name].label}: {listed}; a mean is over these, a pair over those of "
-                "both."
-            )
-    return notes
+            found = {str(run_id): f"{n[run_id]} of {topics[run_id]}" for run_id in n.index}
+            alike = len(found) > 1 and len({*found.values()}) == 1
+            listed = [f"{one} in {runs.names[run_id]}" for run_id, one in found.items()]
+            words = f"{next(iter(found.values()))} in every run" if alike else some(listed)
+            of_list.setdefault(words, []).append(answers[name].label)
+    return [
+        f"Topics with a value of {', '.join(labels)}: {words}; a mean is over these, a pair over those of both."
+        for words, labels in of_list.items()
+    ]
