@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from processes import run
 from ragauge.commands import compare
 from ragauge.commands.results import pool
 from ragauge.commands.results import report as report_command
-from ragauge.contract.errors import DataError
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.metric_names import without_groups
 from ragauge.estimate import fit_thresholds
 from ragauge.experiment.sweep import reports
@@ -136,20 +135,20 @@ def test_a_failed_job_stands_with_the_group_that_it_shares_most_settings_with() 
     assert closest(lost, [second, group("llm=chat", "n_tokens=100", dataset="b", llm="none")]) == 1
 
 
-def test_figures_of_several_groups_lie_in_folders_by_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = SimpleNamespace(figures={"curve": None})
-    monkeypatch.setattr(reports, "pooled", lambda jobs: SimpleNamespace(page=page))
-    monkeypatch.setattr(reports, "write_report", lambda pages, path: None)
-    monkeypatch.setattr(reports, "save", lambda drawn, path: None)
-
-    def written(folder: Path) -> list[str]:
-        found = reports.write(str(folder), figures=["png", "pdf"])
-        return [path.relative_to(folder).as_posix() for path in found]
-
-    one, two = write(tmp_path / "one", {}), write(tmp_path / "two", {"topics": "a"}, {"topics": "b"})
-    assert written(one) == ["report.html", "report-figures/curve.png", "report-figures/curve.pdf"]
-    of_groups = [f"report-figures/group-{n}/curve.{kind}" for n in (1, 2) for kind in ("png", "pdf")]
-    assert written(two) == ["report.html", *of_groups]
+def test_reports_and_their_figures_are_named_by_experiment_and_group(tmp_path: Path) -> None:
+    of_experiments = [("a", "a b"), ("b", "c"), ("c", "c")]
+    jobs = [{"topics": topics, "judged": False, "record": {"experiment": name}} for topics, name in of_experiments]
+    folder = write(tmp_path, *jobs)
+    written = [path.relative_to(folder).as_posix() for path in reports.write(str(folder), figures=["png"])]
+    assert all((folder / name).is_file() for name in written)
+    assert [name for name in written if name.endswith(".html")] == ["report-a_b.html", "report-c.html"]
+    drawn = {Path(name).parent.as_posix() for name in written if name.endswith(".png")}
+    assert drawn == {"report-a_b-figures", "report-c-figures/group-1", "report-c-figures/group-2"}
+    # Figures without a report beside them may be somebody's own.
+    (folder / "report-c.html").unlink()
+    with pytest.raises(ConfigError, match=r"group-1/.*png is there, and no report-c.html beside its folder"):
+        reports.write(str(folder), figures=["png"])
+    assert reports.write(str(write(tmp_path / "one", jobs[0]))) == [tmp_path / "one" / "report.html"]
 
 
 # --- what is a group --------------------------------------------------------------------------------
