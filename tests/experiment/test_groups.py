@@ -20,12 +20,12 @@ from ragauge.commands.results import report as report_command
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.metric_names import without_groups
 from ragauge.estimate import fit_thresholds
-from ragauge.experiment.sweep import reports
+from ragauge.experiment.sweep import pooling, reports
 from ragauge.experiment.sweep.grouping import Group, closest
 from ragauge.experiment.sweep.jobs import load
 from ragauge.findings.pooling import Pooled, pooled
 from ragauge.show.html import write_report
-from ragauge.track import Reader
+from ragauge.track import Reader, connect
 
 N = 30
 ALIKE = {"measure": "m" * 16, "tokenizer": "t" * 16, "judge": "j" * 16}
@@ -318,6 +318,45 @@ def test_a_report_of_several_groups_holds_each_with_anchors_of_its_own(tmp_path:
 
 
 # --- in MLflow --------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_is_pooled_elsewhere_has_a_run_for_each_group(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = {"tracking_uri": "sqlite:////nowhere/mlflow.db", "metrics": {"ir_score": 0.5, "seconds_total": 1.5}}
+    there = [("a", "bm25"), ("a", "sim"), ("b", "bm25"), ("b", "sim")]
+    jobs: list[dict[str, Any]] = [
+        {"topics": topics, "judged": False, "noise": number, "overrides": [f"dataset={topics}", f"retriever={name}"],
+         "record": {**record, "written_in": str(tmp_path / "sweep" / str(number))}}
+        for number, (topics, name) in enumerate(there)
+    ]  # fmt: skip
+    jobs[3]["record"] |= {"status": "FAILED", "error": "the service is down", "exit_code": 4}
+    folder, uri = write(tmp_path / "sweep", *jobs), f"sqlite:///{tmp_path / 'mlflow.db'}"
+    for job in range(4):
+        file = folder / str(job) / "job.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "written_in": str((folder / str(job)).resolve())}))
+    assert pooling.pool(folder, uri) == 4
+    said = capsys.readouterr()
+    client = connect(uri)
+    found = client.get_experiment_by_name("e")
+    assert found is not None
+    runs = {logged.data.tags["group"]: logged for logged in client.search_runs([found.experiment_id])}
+    seen = {}
+    for group, logged in runs.items():
+        values = without_groups(logged.data.metrics)
+        counts = [values[name] for name in ("jobs", "jobs_failed", "seconds_jobs")]
+        tags = logged.data.tags
+        seen[group] = [logged.info.run_name, *counts, tags["retriever"], tags["dataset_digest"]]
+    assert seen == {
+        "dataset=a": ["sweep · dataset=a · 2 systems · 2 jobs", 2, 0, 3.0, "bm25,sim", "a" * 64],
+        "dataset=b": ["sweep · dataset=b · 1 systems · 1 jobs", 1, 1, 1.5, "bm25", "b" * 64],
+    }
+    note = runs["dataset=b"].data.tags["mlflow.note.content"]
+    assert "The jobs of dataset=b alone; not comparable with them: dataset=a." in note
+    assert runs["dataset=a"].data.params["folder"] == str(folder)
+    assert "\n== dataset=a ==\n" in said.out
+    assert "3 job(s) done, 1 failed; folder" in said.out
+    assert "FAILED  job 3: the service is down" in said.err
 
 
 @pytest.fixture(scope="module")

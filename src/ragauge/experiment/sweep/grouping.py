@@ -20,6 +20,7 @@ from ragauge.contract.visible import visible
 
 _LONGEST = 40  # characters of a value in a group's name
 _NO_VERDICTS = ""
+_DIVIDING = ("dataset", "measure", "tokenizer", "judge", "answers")
 
 
 @dataclass(frozen=True)
@@ -61,13 +62,16 @@ def divide(records: Sequence[dict[str, Any]]) -> list[Group]:
 def closest(failed: Mapping[str, Any], groups: Sequence[Group]) -> int:
     """Index of the group with most choices and overrides in common with a failed job (the first of ties).
 
-    Its own group is often unknown, since it may have failed before that was decided.
+    Those of what divides groups, such as the dataset, count before all others: each group may have the job's retriever.
+    The job's own group is often unknown, since it may have failed before that was decided.
     """
 
-    def shared(group: Group) -> int:
-        settings = {o for record in group.records for o in record["overrides"]}
+    def shared(group: Group) -> tuple[int, int]:
+        settings = {o for record in group.records for o in record["overrides"]} & set(failed["overrides"])
         choices = {pair for record in group.records for pair in record["choices"].items()}
-        return len(settings & set(failed["overrides"])) + len(choices & set(failed["choices"].items()))
+        names = [re.split("[.=]", setting.lstrip("+~"))[0] for setting in settings]
+        names += [name for name, _ in choices & set(failed["choices"].items())]
+        return sum(name in _DIVIDING for name in names), len(names)
 
     return max(range(len(groups)), key=lambda i: (shared(groups[i]), -i))
 
