@@ -177,21 +177,6 @@ def test_batch_mode_judges_all_jobs_at_the_end_and_writes_the_verdicts_back(tmp_
         }
 
 
-@pytest.mark.slow
-def test_a_dry_run_tells_what_the_sweep_needs_and_calls_nobody(tmp_path) -> None:
-    arguments = ["retriever=bm25,none", "n_tokens=100,300", "dataset.limit=10"]
-    with ChatServer(reply) as server:
-        done = sweep(tmp_path, server, *arguments, "dry_run=true")
-        assert done.returncode == 0, done.stderr
-        assert not server.calls
-        assert not (tmp_path / "mlruns").exists()
-        # bm25 at two budgets, and one prompt a topic without documents.
-        assert "4 job(s) would need llm: 30 calls" in done.stdout
-        sweep(tmp_path, server, *arguments)
-        answered = [p for p in server.whole if "label" not in p]
-        assert len(answered) == 30
-
-
 def needed(done: subprocess.CompletedProcess[str]) -> int:
     """The calls that a dry run of a sweep says would be made."""
     assert done.returncode == 0, done.stderr

@@ -264,13 +264,6 @@ def test_one_qid_with_two_questions_is_refused_whatever_the_digest_says(tmp_path
         load(write(tmp_path, {}, lying))
 
 
-def test_a_failed_job_stands_once_with_the_group_that_it_is_closest_to(tmp_path: Path) -> None:
-    failed = {"record": {"status": "FAILED", "error": "no"}, "overrides": ["judge=openai", "retriever=sim"]}
-    jobs = [{"overrides": ["judge=lexical"]}, of_part("judge", "x" * 16, "judge=openai"), failed]
-    found = load(write(tmp_path, *jobs))
-    assert [[f["number"] for f in sweep.failed] for sweep in found] == [[], [2]]
-
-
 def test_settings_of_the_estimates_that_differ_are_said(tmp_path: Path) -> None:
     other = {"record": {"bootstrap": 50, "seed": 1}, "overrides": ["bootstrap=50", "seed=1"]}
     (sweep,) = load(write(tmp_path, {}, other))
