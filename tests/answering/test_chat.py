@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from answer_inputs import TOPICS, contexts, generator
@@ -47,6 +49,29 @@ def test_thoughts_are_a_column_of_their_own_and_no_part_of_the_answer(tools: Too
     assert answers["thoughts"].fillna("").tolist() == ["Who?", ""]
 
 
+def test_what_the_ledger_knows_is_read_without_asking_and_earlier_turns_go_before_the_question(tools: Tools) -> None:
+    topics = TOPICS.assign(history=[["What is red?", "A tower."], []])
+    asked = contexts(("q1", 100, "Some text."), ("q2", 100, ""))
+    with ChatServer(reply=lambda prompt: "Anna") as server:
+        part = generator(server.url)
+        part.answer(topics, asked.iloc[:1], tools)
+        known = part.known_answers(topics, asked, tools.store)
+        assert sum(server.calls.values()) == 1
+    assert known["answer"].fillna("").tolist() == ["Anna", ""]
+    assert known["status"].tolist() == ["ok", "missing"]
+    told = "Earlier in this conversation:\nUser: What is red?\nAssistant: A tower.\nNow: Who built the red tower?"
+    assert [told in prompt for prompt in part.prompts(topics, asked)] == [True, False]
+
+
+@pytest.mark.parametrize("chat", [{"temperature": 0}, {"top_k": 1}])
+def test_a_model_that_says_the_same_each_time_is_not_asked_again(chat: dict[str, int]) -> None:
+    usual = generator()
+    assert identity.identity(usual.repeated(1)) != identity.identity(usual)
+    [(key, value)] = chat.items()
+    with pytest.raises(ConfigError, match=rf"llm\.repeat: with llm\.chat\.{key}={value} "):
+        replace(usual, chat={**usual.chat, **chat}).repeated(1)
+
+
 def test_equal_contexts_of_two_budgets_are_paid_once(tools: Tools) -> None:
     with ChatServer() as server:
         asked = contexts(("q1", 100, "Short."), ("q1", 200, "Short."))
@@ -69,6 +94,9 @@ def test_citing_and_telling_errors_at_once_take_a_prompt_of_one_s_own() -> None:
         generator(cite=True, tell_errors=True)
     own = "Cite $documents and answer: $question"
     assert generator(cite=True, tell_errors=True, prompt_with_documents=own).prompt_with_documents == own
+    shipped = [generator(**how).prompt_with_documents for how in ({}, {"cite": True}, {"tell_errors": True})]
+    assert ["contradict" in str(text) for text in shipped] == [False, False, True]
+    assert ["[1]" in str(text) for text in shipped] == [False, True, False]
 
 
 def test_cited_numbers_are_kept_beside_an_answer_without_them(tools: Tools) -> None:

@@ -1,15 +1,15 @@
 import pytest
 
 from answer_inputs import TOPICS, contexts, generator
-from ragauge.answering import ChatGenerator, Extractive, NoLLM
+from ragauge.answering import ChatGenerator, Extractive, NoLLM, RecordedAnswers
 from ragauge.contract import frames
 from ragauge.contract.errors import DataError
 from ragauge.contract.protocols import Tools
 
 
-@pytest.mark.parametrize("part", [Extractive(), generator(retries=0)])
-def test_a_context_of_no_topic_is_an_error(part: Extractive | ChatGenerator, tools: Tools) -> None:
-    with pytest.raises(DataError, match="'q9'"):
+@pytest.mark.parametrize("part", [Extractive(), generator(retries=0), RecordedAnswers(path="nowhere.jsonl")])
+def test_a_context_of_no_topic_is_an_error(part: Extractive | ChatGenerator | RecordedAnswers, tools: Tools) -> None:
+    with pytest.raises(DataError, match="contexts frame: qid 'q9' is in no topic"):
         part.answer(TOPICS, contexts(("q9", 100, "x")), tools)
 
 

@@ -57,6 +57,49 @@ def test_a_span_of_the_kind_that_is_asked_for_is_cut_out(question: str, answer: 
     assert asked(question, TEXT, tools) == answer
 
 
+TOWNS = (
+    "Mora is a town in Dalarna. It lies on Lake Siljan. The bridge, built by Karl Holm on 12 March 1911, is 1,250 "
+    "metres long. Karl Holm was born in Falun in 1870. He moved to Mora in 1895. Falun has 37,000 inhabitants, Mora "
+    "12,000. Lena Moe (known as Captain Rhys) wrote Winter Light in 1999. Winter Light won the North Prize. The North"
+    " Prize is given in Oslo. The Old Mill makes paper, flour and beds. Lena Moe was born in May 1950. Ida Moe was "
+    "born in 1948. Ida Moe was born in Falun. Ida Moe of the Blue House met Lena Moe at Lake Siljan in 2001. His mill"
+    " burned in 1920"
+)
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.3, 0.5])
+def test_questions_on_towns_are_answered_up_to_their_score(threshold: float, tools: Tools) -> None:
+    # With the greatest of the thresholds at which it is answered.
+    table = {
+        "On what date was the bridge built?": ("12 March 1911", 0.5),
+        "Who built the bridge?": ("Karl Holm", 0.5),
+        "How long is the bridge?": ("1,250", 0.5),
+        "Where was Karl Holm born?": ("Falun", 0.5),
+        "In which year was Karl Holm born?": ("1870", 0.5),
+        "When did Karl Holm move to Mora?": ("1895", 0.5),  # about whom the sentence before it is
+        "Where did Karl Holm move to?": ("Mora", 0.5),
+        "What is the population of Falun?": ("37,000", 0.3),
+        "What did Captain Rhys write?": ("Lena Moe", 0.3),  # a name that it did not ask for
+        "Which prize did Winter Light win?": ("North Prize", 0.5),
+        "Where is the prize that Winter Light won given?": ("Oslo", 0.5),
+        "When did the novelist Lena Moe write Winter Light?": ("1999", 0.3),
+        "What does the Old Mill make?": ("paper", 0.5),
+        "Who is older, Lena Moe or Ida Moe?": ("Ida Moe", 0.5),
+        "Who is younger, Lena Moe or Ida Moe?": ("Lena Moe", 0.5),
+        "Were Karl Holm and Ida Moe born in the same town?": ("yes", 0.5),
+        "Did Lena Moe and Ida Moe meet in the same year?": ("no", 0.5),
+        "How many inhabitants has the town in which Karl Holm was born?": ("37,000", 0.5),
+        "Who wrote the book that won the North Prize?": ("Captain Rhys", 0.3),
+        "When was the writer of Winter Light born?": ("May 1950", 0.1),
+        "When did the mill burn?": ("", 0.0),  # the budget cut its sentence
+    }
+    topics = pd.DataFrame({"qid": [f"q{i}" for i in range(len(table))], "query": list(table), "answer": ""})
+    rows = contexts(*((qid, 50, TOWNS) for qid in topics["qid"]))
+    found = Extractive(threshold=threshold, by="words").answer(topics, rows, replace(tools, embedder=None))  # type: ignore[arg-type]
+    wanted = [answer if threshold <= most else LACK_OF_INFORMATION for answer, most in table.values()]
+    assert dict(zip(table, found["answer"], strict=True)) == dict(zip(table, wanted, strict=True))
+
+
 @pytest.mark.parametrize(
     ("question", "score"),
     [

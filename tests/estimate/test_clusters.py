@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,14 @@ from scipy.stats import t
 from ragauge.estimate import bounded_mean, compare_pairs, cross_fit, fit_thresholds, ppi_shares, share_estimates
 from ragauge.estimate._powered import powered_means
 from ragauge.estimate.best import best_systems, top_optimism
-from ragauge.estimate.clusters import clustering, connected, same_clusters
+from ragauge.estimate.clusters import (
+    clustered_line,
+    clustered_text,
+    clustering,
+    clusterings,
+    connected,
+    same_clusters,
+)
 from ragauge.estimate.intervals import (
     bootstrap_mean,
     effective_topics,
@@ -202,6 +210,46 @@ def test_intraclass_correlation_by_hand():
     assert clustering(X, OWN).width_ratio == 1
     assert math.isnan(clustering(X, np.zeros(6)).width_ratio)
     assert math.isnan(clustering(np.ones(6), TWO).icc)
+
+
+def test_what_is_said_of_clusters_is_of_the_topics_that_are_judged() -> None:
+    rows = pd.DataFrame(
+        {"qid": list("abcdefgh"), "ir_score": [*(X / 2), 1.0, 1.0], "unanswerable": [False] * 7 + [True]}
+    )
+    rows = rows.assign(label=pd.array([5, 5, 4, 1, 5, 2, pd.NA, 1], dtype="Int8"), judged=[True] * 6 + [False, True])
+    rows = rows.assign(**{CLUSTER: [*TWO, "c", "a"], "evidence_cluster": list("xxyyxyxx")})
+    [right] = found = clusterings(rows)
+    wide, narrow = bounded_mean(X, clusters=TWO), bounded_mean(X)
+    times = f"{(wide.hi - wide.lo) / (narrow.hi - narrow.lo):.2f}"
+    assert right == clustering(X, TWO, "right answers")
+    of = "3 clusters of 6 topics (the largest has 2)"
+    correlation = "intraclass correlation of right answers 0.50, "
+    assert (
+        clustered_text(found, True)
+        == f"intervals and tests are over {of}: {correlation}{times} times the width over topics"
+    )
+    assert clustered_line(found, True) == f"intervals over 3 clusters of topics are {times} times as wide"
+    assert clustered_text(found, False) == (
+        f"topics share documents of their evidence: {of}, {correlation}intervals over clusters would be {times} times "
+        "as wide: cluster=document makes them so"
+    )
+    assert clustered_line(found, False) == f"shared documents: cluster=document makes intervals {times} times as wide"
+    # Of several systems their range; alone, a widening of less than a tenth is no line on the terminal.
+    less = replace(right, width_ratio=1.05, icc=0.25)
+    assert "0.25 to 0.50" in clustered_text([right, less], True)
+    assert f"1.05 to {times} times" in clustered_line([less, right], False)
+    assert clustered_line([less], False) == ""
+    assert "intraclass" not in clustered_text([replace(right, icc=math.nan)], True)
+    # Without chosen clusters those of shared documents count, and without verdicts the IR scores.
+    unjudged = rows.drop(columns=CLUSTER).assign(label=pd.array([pd.NA] * 8, dtype="Int8"))
+    assert clusterings(unjudged) == [
+        clustering(unjudged["ir_score"].to_numpy(), rows["evidence_cluster"], "the IR score")
+    ]
+    assert clusterings(unjudged.drop(columns="evidence_cluster")) == []
+    assert clusterings(unjudged.assign(evidence_cluster=rows["qid"])) == []
+    [together] = clusterings(unjudged.assign(evidence_cluster="x"))
+    assert clustered_text([together], False).startswith("all 8 topics hang together through shared documents")
+    assert clustered_line([together], False).startswith("all topics share documents, intervals may be too narrow")
 
 
 def test_topics_are_connected_by_documents_of_their_evidence():

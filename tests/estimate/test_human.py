@@ -173,6 +173,29 @@ def test_a_difference_that_is_the_judges_error_is_corrected() -> None:
     assert human_pairs(pair_of_systems(kind=True).drop(columns="human_label")) is None
 
 
+def test_labels_drawn_with_known_probabilities_stand_for_as_many_as_their_inverse() -> None:
+    # The judge calls all of 50 answers right. Ten labels were drawn with 1/4 and ten with 1; people call five of the
+    # first and two of the second wrong in a, none in b: 1 - (5 / (1/4) + 2) / 50 less 1.
+    given = [True] * 20 + [False] * 30
+    probability = [0.25] * 10 + [1.0] * 10 + [NAN] * 30
+    wrong = {"a": {0, 1, 2, 3, 4, 10, 11}, "b": set[int]()}
+    frame = pd.concat([
+        outcomes([5] * 50, system=name, human_probability=probability, human_label=pd.array(
+            [(4 if i in of else 5) if known else None for i, known in enumerate(given)], dtype="Int8"))
+        for name, of in wrong.items()
+    ], ignore_index=True)  # fmt: skip
+    pairs = human_pairs(frame)
+    assert pairs is not None
+    rows = pairs.set_index("measure")
+    assert rows[["a", "b", "n", "judge_difference"]].to_numpy().tolist() == [["a", "b", 20, 0]] * 2
+    assert rows["difference"].tolist() == pytest.approx([-0.44, 0.44])
+    assert (rows["lo"] < rows["difference"]).all()
+    assert (rows["difference"] < rows["hi"]).all()
+    assert rows["p"].between(0, 1).all()
+    fewer = frame.assign(human_probability=frame["human_probability"].where(frame["qid"] == "q0"))
+    assert human_pairs(fewer) is None
+
+
 def test_labels_of_topics_in_place_of_answers_are_refused() -> None:
     frame = pair_of_systems(kind=True)
     named = frame.assign(answer=frame["system"], human_label_of="retriever=bm25")

@@ -6,7 +6,14 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.estimate import class_shares
-from ragauge.estimate.outcomes import asked, check_outcomes, class_indicators, topic_codes, weights_of
+from ragauge.estimate.outcomes import (
+    asked,
+    check_outcomes,
+    class_indicators,
+    missing_share,
+    topic_codes,
+    weights_of,
+)
 
 
 def test_shares_are_over_all_rows():
@@ -56,6 +63,13 @@ def test_a_bad_value_is_named(column, values, message):
     frame[column] = values
     with pytest.raises(DataError, match=message):
         check_outcomes(frame, ("ir_score", "gap"), ("qid", "retriever"))
+
+
+def test_a_value_is_missing_of_topics_that_were_to_be_answered() -> None:
+    frame = pd.DataFrame({"f1": [0.5, None, None, 0.0, None]})
+    assert missing_share(frame, "f1") == 3 / 5
+    status = ["ok", "failed", "not sampled", "not sampled", "not sampled"]  # a value counts, whatever the status
+    assert missing_share(frame.assign(answer_status=status), "f1") == 1 / 3
 
 
 def test_rows_of_a_sample_by_strata_weigh_what_they_stand_for() -> None:

@@ -12,7 +12,7 @@ from scipy.stats import binomtest
 from statsmodels.stats.power import TTestPower
 
 from outcome_inputs import outcomes
-from ragauge.estimate import compare_pairs
+from ragauge.estimate import compare_pairs, summary
 from ragauge.estimate.plan import (
     alike,
     detectable_differences,
@@ -93,6 +93,15 @@ def test_the_detectable_difference_of_a_sweep_is_that_of_its_widest_pair() -> No
     psi = max((np.array(labels[a]) != np.array(labels[b])).mean() for a, b in itertools.combinations("abc", 2))
     assert found.loc["correct", "difference"] == pytest.approx(detectable_share(psi, n, 0.8, 0.05 / 3))
     assert (found["comparisons"] == 3).all()
+    every = detectable_differences(frame, pairs, "retriever", family="all").set_index("measure")
+    assert (every["comparisons"] == len(pairs)).all()
+    assert every.loc["ir_score", "difference"] == pytest.approx(detectable_mean(max(sds), n, 0.8, 0.05 / len(pairs)))
+    metrics = summary.detectable(found.assign(difference_median=[0.5, *[math.nan] * (len(found) - 1)]).reset_index())
+    assert metrics == {
+        "detectable_difference_ir_score_median": 0.5,
+        **{f"detectable_difference_{name}": value for name, value in found["difference"].items()},
+    }
+    assert summary.detectable(None) == {}
 
 
 def test_a_sampled_sweeps_detectable_difference_is_near_that_of_its_judged_topics() -> None:

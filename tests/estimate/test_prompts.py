@@ -12,7 +12,14 @@ from scipy.stats import t
 from ragauge.estimate import bounded_mean, compare_pairs, leaderboard, ppi_shares, share_estimates
 from ragauge.estimate.intervals import Estimate, paired_share_interval
 from ragauge.estimate.pairs import sign_flip_p
-from ragauge.estimate.prompts import by_prompt, limits, p_of_sample
+from ragauge.estimate.prompts import (
+    are_repeats,
+    by_prompt,
+    limits,
+    other_labels,
+    outcomes_of_repeats,
+    p_of_sample,
+)
 from ragauge.estimate.summary import quality
 
 # Right answers of ten topics by three prompts: 6, 7 and 5.
@@ -113,6 +120,29 @@ def test_rows_that_fewer_prompts_judged_keep_their_first_verdict() -> None:
     frame = outcomes()
     frame.loc[0, "label_3"] = pd.NA
     assert [one["label"][0] for one in by_prompt(frame)] == [5, 5, 5]
+
+
+def test_repeats_are_verdicts_on_further_answers_and_measures_their_means() -> None:
+    # topic, answer, verdict on it: class (0: none could be read), judged or not; F1 of the answer.
+    rows = [
+        ("a", 0, 0, 5, "ok", 1.0), ("a", 0, 1, 4, "ok", 1.0), ("a", 1, 0, 0, "unreadable", 0.5),
+        ("a", 1, 1, 1, "ok", 0.5),
+        ("b", 0, 0, 2, "ok", 0.25), ("b", 0, 1, None, None, 0.25), ("b", 1, 0, 3, "ok", None),
+    ]  # fmt: skip
+    repeated = pd.DataFrame(rows, columns=["qid", "sample", "repeat", "label", "judge_status", "f1"]).assign(
+        n_tokens=100, answer="x", answer_status="ok", label=lambda f: f["label"].astype("Int8")
+    )
+    first = pd.DataFrame({"qid": ["a", "b", "c"], "label": pd.array([5, 2, None], dtype="Int8"), "f1": 0.0})
+    found = outcomes_of_repeats(first, repeated)
+    assert are_repeats(found)
+    assert {name: found[name].tolist() for name in ("label_2", "label_3", "label_4")} == {
+        "label_2": [4, pd.NA, pd.NA], "label_3": [0, 3, pd.NA], "label_4": [1, pd.NA, pd.NA],
+    }  # fmt: skip
+    assert found["f1"].tolist()[:2] == [0.75, 0.25]
+    assert np.isnan(found["f1"][2])
+    assert other_labels(outcomes_of_repeats(first, repeated, judged=False)) == []
+    # A verdict that could not be read is missing, and a further one that nobody asked for is the first.
+    assert [one["label"].fillna(0).tolist() for one in by_prompt(found)] == [[5, 2, 0], [4, 2, 0], [0, 3, 0], [1, 2, 0]]
 
 
 def test_how_far_wordings_move_the_share_of_right_answers_is_a_metric() -> None:

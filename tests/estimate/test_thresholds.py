@@ -25,72 +25,39 @@ def outcomes(scores, labels, qids=None):
     )
 
 
-def test_k_by_hand():
-    # > t is right for every t from 0.4 (not above itself) to just under 0.8
-    k = fit_threshold([0.1, 0.4, 0.8, 0.9], [False, False, True, True], "above")
-    assert k.intervals == (pd.Interval(0.4, 0.8, closed="left"),)
-    assert k.value == pytest.approx(0.6)
-    assert (k.disagreements, k.accuracy, k.base_rate, k.degenerate, k.n) == (0, 1.0, 0.5, "", 4)
-    assert k.log_likelihood == 0
-
-
-def test_h_by_hand():
-    # < t is right for every t from just above 0.1 to 0.4 (not below itself)
-    h = fit_threshold([0.1, 0.4, 0.8, 0.9], [True, False, False, False], "below")
-    assert h.intervals == (pd.Interval(0.1, 0.4, closed="right"),)
-    assert h.value == pytest.approx(0.25)
-    assert h.base_rate == 0.75
-
-
-def test_all_optima_are_listed_and_the_widest_is_reported():
-    # One disagreement at best: 0.4 from 0.2 on, or 0.3 from 0.4 on.
-    k = fit_threshold([0.2, 0.3, 0.4, 0.9], [False, True, False, True], "above")
-    assert k.disagreements == 1
-    assert k.intervals == (pd.Interval(0.2, 0.3, closed="left"), pd.Interval(0.4, 0.9, closed="left"))
-    assert k.interval == pd.Interval(0.4, 0.9, closed="left")
-    assert k.log_likelihood == pytest.approx(-23.0258509)
-
-
-def test_equally_wide_optima_give_the_lowest():
-    k = fit_threshold([0.25, 0.5, 0.625, 0.875], [False, True, False, True], "above")
-    assert [i.length for i in k.intervals] == [0.25, 0.25]
-    assert k.value == 0.375
-
-
-def test_neighbouring_optima_are_one_interval():
-    # At 0.5 one target and one other cancel out: passing it changes nothing.
-    k = fit_threshold([0.2, 0.5, 0.5, 0.8], [False, True, False, True], "above")
-    assert k.intervals == (pd.Interval(0.2, 0.8, closed="left"),)
-
-
-def test_the_outer_intervals_hold_0_and_1():
-    always = fit_threshold([0.5, 0.7], [True, True], "above")
-    assert always.intervals == (pd.Interval(0.0, 0.5, closed="left"),)
-    assert always.degenerate == "always"
-    never = fit_threshold([0.5, 0.7], [False, False], "above")
-    assert never.intervals == (pd.Interval(0.7, 1.0, closed="both"),)
-    assert never.degenerate == "never"
-    always = fit_threshold([0.5, 0.7], [True, True], "below")
-    assert always.intervals == (pd.Interval(0.7, 1.0, closed="right"),)
-    never = fit_threshold([0.5, 0.7], [False, False], "below")
-    assert never.intervals == (pd.Interval(0.0, 0.5, closed="both"),)
-
-
-def test_no_threshold_of_0_to_1_puts_a_score_of_0_above_or_of_1_below():
-    k = fit_threshold([0.0, 0.4], [True, True], "above")
-    assert k.intervals == (pd.Interval(0.0, 0.4, closed="left"),)
-    assert (k.disagreements, k.accuracy, k.base_rate, k.degenerate) == (1, 0.5, 1.0, "")
-    h = fit_threshold([0.4, 1.0], [True, True], "below")
-    assert h.intervals == (pd.Interval(0.4, 1.0, closed="right"),)
-    assert (h.disagreements, h.degenerate) == (1, "")
-
-
-def test_scores_of_0_and_1_alone():
-    k = fit_threshold([0.0, 1.0], [False, True], "above")
-    assert k.intervals == (pd.Interval(0.0, 1.0, closed="left"),)
-    never = fit_threshold([1.0, 1.0], [False, False], "above")
-    assert never.intervals == (pd.Interval(1.0, 1.0, closed="both"),)
-    assert never.value == 1.0
+@pytest.mark.parametrize(
+    ("scores", "targets", "side", "intervals", "value", "wrong", "degenerate"),
+    [
+        # > t is right for every t from 0.4 (not above itself) to just under 0.8.
+        ([0.1, 0.4, 0.8, 0.9], [0, 0, 1, 1], "above", "[0.4, 0.8)", 0.6, 0, ""),
+        # < t is right for every t from just above 0.1 to 0.4 (not below itself).
+        ([0.1, 0.4, 0.8, 0.9], [1, 0, 0, 0], "below", "(0.1, 0.4]", 0.25, 0, ""),
+        # Of several optima the widest is reported, and of equally wide ones the lowest.
+        ([0.2, 0.3, 0.4, 0.9], [0, 1, 0, 1], "above", "[0.2, 0.3) [0.4, 0.9)", 0.65, 1, ""),
+        ([0.25, 0.5, 0.625, 0.875], [0, 1, 0, 1], "above", "[0.25, 0.5) [0.625, 0.875)", 0.375, 1, ""),
+        # At 0.5 one target and one other cancel out: passing it changes nothing.
+        ([0.2, 0.5, 0.5, 0.8], [0, 1, 0, 1], "above", "[0.2, 0.8)", 0.5, 1, ""),
+        # The outer intervals hold 0 and 1.
+        ([0.5, 0.7], [1, 1], "above", "[0.0, 0.5)", 0.25, 0, "always"),
+        ([0.5, 0.7], [0, 0], "above", "[0.7, 1.0]", 0.85, 0, "never"),
+        ([0.5, 0.7], [1, 1], "below", "(0.7, 1.0]", 0.85, 0, "always"),
+        ([0.5, 0.7], [0, 0], "below", "[0.0, 0.5]", 0.25, 0, "never"),
+        # No threshold of 0 to 1 puts a score of 0 above or of 1 below.
+        ([0.0, 0.4], [1, 1], "above", "[0.0, 0.4)", 0.2, 1, ""),
+        ([0.4, 1.0], [1, 1], "below", "(0.4, 1.0]", 0.7, 1, ""),
+        ([0.0, 1.0], [0, 1], "above", "[0.0, 1.0)", 0.5, 0, ""),
+        ([1.0, 1.0], [0, 0], "above", "[1.0, 1.0]", 1.0, 0, "never"),
+    ],
+)
+def test_by_hand(scores, targets, side, intervals, value, wrong, degenerate):
+    found = fit_threshold(scores, np.array(targets, dtype=bool), side)
+    assert " ".join(map(str, found.intervals)) == intervals
+    assert found.value == pytest.approx(value)
+    assert (found.n, found.disagreements, found.degenerate) == (len(scores), wrong, degenerate)
+    assert found.accuracy == pytest.approx(1 - wrong / len(scores))
+    assert found.base_rate == max(np.mean(targets), 1 - np.mean(targets))
+    assert found.log_likelihood == pytest.approx(wrong * math.log(1e-10))
+    assert found.value in found.interval
 
 
 @pytest.mark.parametrize("side", ["above", "below"])
@@ -269,23 +236,8 @@ def test_rows_of_a_topic_are_resampled_together():
 
 def test_metrics_have_the_names_of_the_contract():
     metrics = fit_thresholds(outcomes([0.1, 0.4, 0.9], [1, 4, 5])).metrics()
-    assert set(metrics) == {
-        f"threshold_{t}{suffix}"
-        for t in "hk"
-        for suffix in (
-            "",
-            "_lo",
-            "_hi",
-            "_set_min",
-            "_set_max",
-            "_accuracy",
-            "_base_rate",
-            "_degenerate",
-            "_gain",
-            "_gain_lo",
-            "_gain_hi",
-        )
-    }
+    ends = ("lo", "hi", "set_min", "set_max", "accuracy", "base_rate", "degenerate", "gain", "gain_lo", "gain_hi")
+    assert set(metrics) == {f"threshold_{t}{end}" for t in "hk" for end in ("", *(f"_{name}" for name in ends))}
 
 
 def test_a_bad_row_is_named():
@@ -309,12 +261,7 @@ def test_share_by_zone_by_hand():
     frame = outcomes([0.0, 0.1, 0.4, 0.6, 0.8, 0.9, 0.9, 0.2], [1, 4, 2, 5, 5, 5, None, 3])
     zones = share_by_zone(frame, h=0.1, k=0.6).set_index("zone")
     assert zones["share"].to_dict() == {"above_k": 3 / 8, "between": 4 / 8, "below_h": 1 / 8, "missing": 0}
-    assert zones["judged_share"].to_dict() == {
-        "above_k": 3 / 8,
-        "between": 3 / 8,
-        "below_h": 1 / 8,
-        "missing": 1 / 8,
-    }
+    assert zones["judged_share"].to_dict() == {"above_k": 3 / 8, "between": 3 / 8, "below_h": 1 / 8, "missing": 1 / 8}
     assert zones.loc["between", "difference"] == 1 / 8
 
 

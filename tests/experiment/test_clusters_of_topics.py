@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError
-from ragauge.estimate.clusters import SHARED, clustered_line, clustered_text, clusterings
+from ragauge.estimate.clusters import SHARED
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.experiment.clusters import clusters_of_topics
 
@@ -47,37 +45,3 @@ def test_what_is_no_cluster_is_told_in_one_line(caplog: pytest.LogCaptureFixture
         clusters_of_topics(TOPICS.assign(user="u"), EVIDENCE, "user")
     assert CLUSTER not in clusters_of_topics(TOPICS, EVIDENCE.iloc[1:], "document")
     assert "every topic is a cluster of its own" in caplog.text
-
-
-def rows(column: str, clusters: list[str]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "qid": list("abcd"),
-            "ir_score": [1.0, 1.0, 0.0, 0.0],
-            "label": pd.array([5, 5, 1, None], dtype="Int8"),
-            column: clusters,
-        }
-    )
-
-
-def test_the_sentence_says_what_clusters_do_to_intervals():
-    (one,) = clusterings(rows(SHARED, ["1", "1", "2", "2"]))
-    assert (one.n_topics, one.n_clusters, one.icc) == (4, 2, 1.0)
-    text = clustered_text([one], chosen=False)
-    assert text.startswith(
-        "topics share documents of their evidence: 2 clusters of 4 topics (the largest has 2), intra"
-    )
-    assert text.endswith("times as wide: cluster=document makes them so")
-    assert clustered_line([one], False).startswith("shared documents: cluster=document makes intervals ")
-    assert clustered_line([dataclasses.replace(one, width_ratio=1.09)], False) == ""
-    (chosen,) = clusterings(rows(CLUSTER, ["1", "1", "2", "2"]))
-    assert clustered_text([chosen], True).startswith("intervals and tests are over 2 clusters of 4 topics")
-    # Without verdicts it is of the IR score.
-    (scores,) = clusterings(rows(SHARED, ["1", "2", "1", "2"]).assign(label=pd.array([None] * 4, dtype="Int8")))
-    assert scores.icc == -1
-    assert clusterings(rows(SHARED, ["1", "2", "3", "4"])) == []
-    assert clusterings(rows("other", ["1", "1", "1", "1"])) == []
-    (all_one,) = clusterings(rows(SHARED, ["1"] * 4))
-    assert "all 4 topics hang together" in clustered_text([all_one], False)
-    assert clustered_line([all_one], False).startswith("all topics share documents, intervals may be too narrow")
-    assert clustered_line([chosen], True).startswith("intervals over 2 clusters of topics are ")

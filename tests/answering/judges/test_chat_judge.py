@@ -134,6 +134,8 @@ def test_a_reply_that_stays_unreadable_is_a_missing_verdict_with_its_text(mode: 
     assert verdicts["label"].isna().all()
     assert verdicts["status"].tolist() == ["unreadable"]
     assert verdicts["raw"].tolist() == ["I would say 5"]
+    form = {"single": '{"label": 1 to 5, "reason": "..."}', "batch": "1 class(es) 1 to 5 with commas between them"}
+    assert verdicts["error"].tolist() == verdicts["reason"].tolist() == [f"I would say 5; expected {form[mode]}"]
 
 
 def test_a_readable_reply_that_was_cut_does_not_count_and_a_later_run_asks_again(tools: Tools) -> None:
@@ -142,6 +144,7 @@ def test_a_readable_reply_that_was_cut_does_not_count_and_a_later_run_asks_again
         verdicts = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
         assert sum(server.calls.values()) == 1
         assert verdicts["status"].tolist() == ["unreadable"]
+        assert "cut" in verdicts["error"][0].partition(": ")[0]
         run_begins()
         verdicts = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
         assert sum(server.calls.values()) == 2
@@ -164,21 +167,36 @@ def test_a_call_that_fails_is_a_missing_verdict_with_its_error(tools: Tools) -> 
 def test_all_candidates_of_a_topic_are_one_request(tools: Tools) -> None:
     given = candidates(
         ("q1", "a", "right 5"), ("q2", "a", "lack 1"), ("q1", "b", "wrong 4"), ("q1", "c", None),
-        ("q1", "d", "right 5"), ("q1", "e", "half\n2. right 3"),
+        ("q1", "d", "right 5"), ("q1", "e", "half\n2. right 3"), ("q1", "f", " "),
     )  # fmt: skip
-    with ChatServer(reply=honest) as server:
-        part = judge(server.url, mode="batch", price={"prompt": 1e6, "completion": 0})
+    price = {"prompt": 1e6, "completion": 1e7}
+    with ChatServer(reply=lambda prompt: f"<think>Hm.</think>{honest(prompt)}") as server:
+        part = judge(server.url, mode="batch", price=price)
         verdicts = part.judge_candidates(TOPICS, EVIDENCE, given, tools)
+        one, two = sorted(server.calls, key=lambda prompt: "Where is it?" in prompt)
         assert sum(server.calls.values()) == 2
     assert verdicts[["qid", "candidate"]].equals(given[["qid", "candidate"]])
-    assert verdicts["label"].tolist() == [5, 1, 4, pd.NA, 5, 3]
-    assert verdicts["status"].tolist() == ["ok"] * 3 + ["no answer"] + ["ok"] * 2
-    # The equal answer is one candidate; the tokens of a request are divided among its candidates.
-    assert verdicts["cached"].tolist() == [False, False, False, False, True, False]
+    # What a request took is divided by the places of its answers, and adds up; each reply is three words or one.
+    words = len(one.split())
+    part_of = {answer: (words + place) // 3 for place, answer in enumerate(shown(one))}
+    cost = words / 3 + 10
+    a, b, e = (part_of[answer] for answer in ("right 5", "wrong 4", "half 2. right 3"))
+    assert a + b + e == words
+    calls = verdicts[["label", "status", "prompt_tokens", "completion_tokens", "cached", "calls", "thoughts"]]
+    assert calls.astype(object).where(calls.notna(), None).to_numpy().tolist() == [
+        [5, "ok", a, 1, False, 1, "Hm."],
+        [1, "ok", len(two.split()), 1, False, 1, "Hm."],
+        [4, "ok", b, 1, False, 0, None],
+        [None, "no answer", 0, 0, False, 0, None],
+        [5, "ok", a, 1, True, 0, None],  # the equal answer is one candidate
+        [3, "ok", e, 1, False, 0, None],
+        [1, "ok", 0, 0, False, 0, None],
+    ]
+    assert verdicts["cost_usd"].tolist() == pytest.approx([cost, len(two.split()) + 10, cost, 0, 0, cost, 0])
+    assert verdicts["seconds"].gt(0).tolist() == [True, True, True, False, False, True, False]
+    assert verdicts.loc[[0, 2], "seconds"].nunique() == 1
     assert verdicts["request"].nunique() == 2
-    words = {prompt: len(prompt.split()) for prompt in server.calls}
-    assert verdicts.loc[~verdicts["cached"], "prompt_tokens"].sum() == sum(words.values())
-    assert verdicts["cost_usd"].sum() == pytest.approx(sum(words.values()))
+    assert verdicts["request"].isna().tolist() == [False, False, False, True, False, False, True]
 
 
 @pytest.mark.parametrize("mode", ["single", "batch"])
@@ -478,29 +496,49 @@ def by_wording(prompt: str) -> str:
 
 def test_every_answer_is_judged_by_every_prompt_and_each_is_paid_once(tools: Tools) -> None:
     given = answers(("q1", 100, "Anna"), ("q2", 100, "in Linz"), ("q2", 200, None))
+    price = {"prompt": 1e6, "completion": 1e7}
     with ChatServer(reply=by_wording) as server:
-        kind = judge(server.url, prompt=PROMPTS["single"][0]).judge(TOPICS, EVIDENCE, given, tools)
-        several = judge(server.url, prompts=PROMPTS["single"][:2])
+        several = judge(server.url, prompts=PROMPTS["single"][:2], price=price)
+        judge(server.url, prompt=PROMPTS["single"][0]).judge(TOPICS, EVIDENCE, given.iloc[:1], tools)
         asked = candidates(("q1", "a", "Anna"), ("q2", "a", "in Linz"))
         needed = several.needs(TOPICS, EVIDENCE, asked, tools)
-        assert needed["known"].tolist() == [True, True, False, False]
+        assert needed["known"].tolist() == [True, False, False, False]
         found = several.judge(TOPICS, EVIDENCE, given, tools)
+        again = several.judge(TOPICS, EVIDENCE, given, tools)
         assert sum(server.calls.values()) == 4
-    frames.check("verdicts", found)
-    assert found["label"].equals(kind["label"])
-    assert found["label_2"].tolist() == [4, 4, pd.NA]
-    assert found["calls"].tolist() == [1, 1, 0]
-    assert not found["cached"].any()  # the harsh prompt was asked just now
-    assert costs_of_replies(found)["llm_calls"] == 2
-    assert costs_of_replies(found)["prompt_tokens"] < 2 * costs_of_replies(kind)["prompt_tokens"]
+    for verdicts in (found, again):
+        frames.check("verdicts", verdicts)
+        assert verdicts["label"].tolist() == [5, 5, pd.NA]
+        assert verdicts["label_2"].tolist() == [4, 4, pd.NA]
+        assert verdicts["status"].tolist() == ["ok", "ok", "no answer"]
+    # Of q1 the harsh prompt alone was asked just now; a row that is cached throughout has what all once took. Each
+    # reply is four words.
+    words = {(prompt[0], "built" in prompt): len(prompt.split()) for prompt in server.calls}
+    q1, q2 = (words["h", topic] for topic in (True, False))
+    every = [words["k", True] + q1, words["k", False] + q2]
+    columns = ["prompt_tokens", "completion_tokens", "cost_usd", "calls", "cached"]
+    assert found[columns].to_numpy().tolist() == [
+        [q1, 4, q1 + 40, 1, False], [every[1], 8, every[1] + 80, 2, False], [0, 0, 0, 0, False],
+    ]  # fmt: skip
+    assert again[[*columns[:2], "cached"]].to_numpy().tolist() == [
+        [every[0], 8, True],
+        [every[1], 8, True],
+        [0, 0, False],
+    ]
+    assert (found.loc[:1, "seconds"] > 0).all()
 
 
 def test_a_verdict_that_one_prompt_lacks_is_missing_by_all(tools: Tools) -> None:
-    with ChatServer(reply=by_wording) as server:
-        found = judge(server.url, prompts=PROMPTS["single"]).judge(TOPICS, EVIDENCE, answers(("q1", 1, "A")), tools)
+    fails = lambda prompt, n: "500" if prompt.startswith("harsh") and "Where" in prompt else None  # noqa: E731
+    with ChatServer(reply=by_wording, faults=fails) as server:
+        several = judge(server.url, prompts=PROMPTS["single"], retries=0)
+        found = several.judge(TOPICS, EVIDENCE, answers(("q1", 1, "A"), ("q2", 1, "A")), tools)
     assert found[["label", "label_2", "label_3"]].isna().all(axis=None)
-    assert found["status"].tolist() == ["unreadable"]
-    assert found["raw"].tolist() == ["..."]
+    # The status, the reply and the reason are those of the first prompt that lacks one.
+    assert found["status"].tolist() == ["unreadable", "missing"]
+    assert found["raw"].fillna("-").tolist() == ["...", "-"]
+    assert found["reason"].isna().tolist() == [False, True]
+    assert ["500" in error for error in found["error"]] == [False, True]
 
 
 def test_all_candidates_go_into_one_request_a_prompt(tools: Tools) -> None:

@@ -45,6 +45,7 @@ def test_a_null_label_is_a_missing_verdict_and_no_answer_is_said_so(tmp_path: Pa
     found = judged(tmp_path, "qid,label\nq1,\nq2,\nq3,4\n", tools)
     assert found["label"].isna().all()
     assert found["status"].tolist() == ["missing", "no answer"]
+    assert set(found["error"]) == {"no label in labels.csv"}
 
 
 def test_missing_topics_are_an_error_or_missing_verdicts(tmp_path: Path, tools: Tools) -> None:
@@ -78,7 +79,7 @@ def test_systems_are_compared_by_one_judge_but_their_verdicts_have_keys_of_their
         RecordedJudge().files()
 
 
-@pytest.mark.parametrize("settings", [{"on_missing": "drop"}, {"system": " "}, {"system": 3}])
+@pytest.mark.parametrize("settings", [{"on_missing": "drop"}, {"system": " "}, {"system": 3}, {"name": ""}])
 def test_settings_that_pick_nothing_are_refused_before_the_file_is_read(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=f"judge.{next(iter(settings))}="):
         RecordedJudge(path="nowhere.csv", **settings)
