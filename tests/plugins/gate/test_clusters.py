@@ -27,9 +27,11 @@ def test_shares_are_tested_over_clusters():
     alone = paired_test(own, other, 0.1)
     over = paired_test(own, other, 0.1, clusters=np.repeat(np.arange(20), 5))
     assert alone.p_regressed < 0.01 < 0.05 < over.p_regressed
-    # One topic of a cluster does not reach as far as the largest cluster.
-    uneven = paired_test(own, other, 0.1, clusters=np.repeat([0, *range(1, 20)], 5).clip(3))
-    assert uneven.lo < over.lo
+    # Of three clusters, four topics and one and one, each worse by .1: where one more cluster loses everything, it
+    # lies at twice a topic's reach, as the largest has twice the mean of two topics, and another mean below it.
+    uneven = paired_test(np.full(6, 0.4), np.full(6, 0.5), 0.3, clusters=np.array([0, 0, 0, 0, 1, 2]))
+    assert uneven.p_pass == pytest.approx((1 - 0.2 / (2 + 0.1 - 0.1)) ** 3, abs=1e-7)
+    assert (uneven.difference, uneven.n) == (pytest.approx(-0.1), 6)
     with pytest.raises(DataError, match="1 cluster"):
         paired_test(own, other, 0.1, clusters=np.zeros(100, dtype=int))
 

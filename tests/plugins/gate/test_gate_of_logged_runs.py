@@ -62,25 +62,6 @@ def test_a_drop_is_decided_against_the_baseline_topic_by_topic(logged: LoggedRun
     assert open_.topics > TOPICS
 
 
-def test_a_baseline_that_does_not_fit_is_told_in_one_line(logged: LoggedRuns) -> None:
-    for number, name in enumerate(["bm25\nof ours", "sim"]):
-        logged.job(rows(), name, sweep_id="named", job=str(number))
-    sweep = logged.sweep("named")
-    gate = read_gate({"ir_score": {"tolerance": 0.1}, "baseline": sweep})
-    found, _ = find_baseline(gate, logged.uri, Sought("sim", logged.experiment))
-    assert found.name == "sim"
-    with pytest.raises(DataError) as refused:
-        find_baseline(gate, logged.uri, Sought("mmr\nof ours", logged.experiment))
-    said = str(refused.value)
-    assert "is a sweep with none of the name" in said
-    assert "sim: give the id of one" in said
-    assert "\n" not in said
-    own = logged.job(rows(), "alone")
-    itself = read_gate({"ir_score": {"tolerance": 0.1}, "baseline": own})
-    with pytest.raises(DataError, match="is the run itself"):
-        find_baseline(itself, logged.uri, Sought("alone", logged.experiment, own))
-
-
 def test_the_newest_run_with_a_tag_that_is_of_another_sweep_is_the_baseline(logged: LoggedRuns) -> None:
     ours = LoggedRuns(logged.uri, "tagged")
     for name in ("older", "newer"):

@@ -46,12 +46,6 @@ def test_a_gate_holds_a_job_to_the_metrics_of_a_package_s_finding(
     assert [check.verdict for check in checks] == ["pass"]
 
 
-def test_a_gate_knows_no_metric_of_a_package_that_is_not_installed(tmp_path: Path) -> None:
-    code, record = ran(tmp_path, "job", "+gate.short_answers=0.5")
-    assert code == 2
-    assert "short_answers: no such metric" in record["error"]
-
-
 @pytest.mark.slow
 def test_from_python_a_gate_that_is_not_met_is_an_error_that_names_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -6,15 +6,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from omegaconf import OmegaConf
 from scipy.stats import multivariate_normal, norm
 
 from logged_runs import LoggedRuns, questions
-from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.estimate.topic_samples import Sample
 from ragauge.plugins.gate import command
-from ragauge.plugins.gate.bounds import bounds, check_looks, check_settings
+from ragauge.plugins.gate.bounds import check_settings
 from ragauge.plugins.gate.ended import Asked, gate_runs
 from ragauge.plugins.gate.looks import level_of, repeated_p, spent
 from ragauge.plugins.gate.rules import Look, read_gate
@@ -107,47 +104,12 @@ def test_a_bad_look_on_the_command_line_names_its_option(capsys: pytest.CaptureF
     ):
         assert command.main(["run", *words]) == 2
         assert said in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command.main(["run", "--preset", "gold"])
+    assert "invalid choice: 'gold'" in capsys.readouterr().err
 
 
 # --- looks of a job at what it judges -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("looks", "sample", "gate", "message"),
-    [
-        (None, None, {"ir_score": 0.5}, None),
-        (5, Sample(200), {"correct_share": 0.6}, None),
-        (5, Sample(200), {"ir_score": 0.5, "correct_share": {"tolerance": 0.1}}, None),
-        (1, Sample(200), {"correct_share": 0.6}, "judge.looks=1: allowed are integers from 2 to 20, null for none"),
-        (True, Sample(200), {"correct_share": 0.6}, "judge.looks=True: allowed are integers from 2"),
-        (5, None, {"correct_share": 0.6}, "give judge.sample=n, at least 10"),
-        (5, Sample(9), {"correct_share": 0.6}, "give judge.sample=n, at least 10"),
-        (5, Sample(200, "neyman"), {"correct_share": 0.6}, "judge.looks=5 divides a uniform sample"),
-        (5, Sample(200), {"ir_score": 0.5}, "no rule is about verdicts: give one"),
-        (5, Sample(200), {"correct_share": {"min": 0.6, "by": "value"}}, "no rule is about verdicts: give one"),
-        (5, Sample(200), {"correct_share": 0.6, "look": "1/5"}, "the job takes its looks itself; leave gate.look out"),
-    ],
-)
-def test_judging_that_no_gate_could_stop_is_refused_in_one_line(
-    looks: object, sample: Sample | None, gate: dict[str, object], message: str | None
-) -> None:
-    cfg, read = OmegaConf.create({"judge": {"looks": looks}, "sample_target": "population"}), read_gate(gate)
-    pipeline = SimpleNamespace(sample=sample, components=SimpleNamespace(judge=LexicalJudge()))
-    if message is None:
-        check_looks(cfg, pipeline, read, bounds(read.rules, None))
-        return
-    with pytest.raises(ConfigError) as refused:
-        check_looks(cfg, pipeline, read, bounds(read.rules, None))
-    assert message in str(refused.value)
-    assert "\n" not in str(refused.value)
-
-
-def test_looks_are_for_the_population() -> None:
-    cfg = OmegaConf.create({"judge": {"looks": 5}, "sample_target": "topics"})
-    read = read_gate({"correct_share": 0.6})
-    pipeline = SimpleNamespace(sample=Sample(200), components=SimpleNamespace(judge=LexicalJudge()))
-    with pytest.raises(ConfigError, match=r"for the population .* sample_target=population"):
-        check_looks(cfg, pipeline, read, bounds(read.rules, None))  # type: ignore[arg-type]
 
 
 def test_a_run_holds_the_looks_of_its_job_and_what_was_decided_stays_so() -> None:

@@ -17,8 +17,9 @@ def test_of_topics_that_keep_or_lose_everything_the_bound_is_clopper_and_pearson
     exact = stats.binomtest(lost, n, 0.02, alternative="less")
     assert found.p == pytest.approx(exact.pvalue, abs=1e-7)
     assert found.limit == pytest.approx(-exact.proportion_ci(0.95).high, abs=1e-6)
-    half = bounded_mean_of_few(d / 2, -0.01, 0.5, 0.05)
-    assert (half.p, half.limit) == pytest.approx((found.p, found.limit / 2), abs=1e-6)
+    for times in (2, 1000):
+        less = bounded_mean_of_few(d / times, -0.02 / times, 1 / times, 0.05)
+        assert (less.p, less.limit * times) == pytest.approx((found.p, found.limit), abs=1e-6)
 
 
 def test_of_other_differences_it_is_the_mean_under_random_weights() -> None:

@@ -342,8 +342,8 @@ def tango(won: int, lost: int, n: int, shift: float) -> tuple[float, float]:
     share_lost = (math.sqrt(max(b * b - 4 * a * c, 0.0)) - b) / (2 * a)
     variance = max(2 * share_lost + shift * (1 - shift), 0.0)
     distance = won - lost - n * shift
-    if variance < 1e-15:
-        return (0.0 if abs(distance) < 1e-9 else math.copysign(math.inf, distance)), 0.0
+    if variance < 1e-15:  # no topic differs, and no shift is asked about
+        return 0.0, 0.0
     return distance / math.sqrt(n * variance), math.sqrt(variance)
 
 
