@@ -97,6 +97,8 @@ def test_citations_may_be_ids(tmp_path: Path) -> None:
         ({"answer": [{"text": "a\u2028b", "citations": []}]}, r"sentence 0 holds the line separator U\+2028"),
         ({"references": [A0, A0]}, r"reference 'msmarco_v2\.1_doc_00_1#0_10' stands twice"),
         ({"topic_id": None}, r"'topic_id' is neither a text nor a whole number"),
+        ({"topic_id": True}, r"'topic_id' is neither a text nor a whole number"),
+        ({"metadata": 3}, r"'metadata' is no object: 3"),
         ({"run_id": 3}, r"'run_id' is not a string"),
     ],
 )
@@ -119,12 +121,15 @@ def test_a_participant_is_a_recorded_system(files: dict[str, Path], tmp_path: Pa
     alone = small(dataset=Trec(topics=topics), chunker=NoChunker(), **parts)
     assert alone.frame("run").empty
     assert alone.frame("answers")["answer"].tolist() == job.frame("answers")["answer"].tolist()
+    metadata = {**OF_2025["metadata"], "narrative_id": "2024-2"}
+    (tmp_path / "2025.jsonl").write_text(lines({**OF_2025, "metadata": metadata}), encoding="utf-8")
+    parts["llm"] = RagAnswers(tmp_path / "2025.jsonl", on_missing="missing")
+    later = small(dataset=Trec(topics=topics), chunker=NoChunker(), **parts).frame("answers").set_index("qid")
+    assert json.loads(later["rag_metadata"]["2024-2"]) == metadata
 
 
 @pytest.mark.slow
-def test_one_command_reads_a_run_and_one_writes_it_again(
-    files: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_command_reads_a_run_and_one_writes_it_again(files: dict[str, Path], tmp_path: Path) -> None:
     text = " ".join(one["text"] for one in ANSWERS[0]["answer"])
     nuggets = [
         {"text": "Anna built it", "importance": "vital", "assignment": "support"},
@@ -153,16 +158,8 @@ def test_one_command_reads_a_run_and_one_writes_it_again(
     assert found is not None
     assert found["tag"] == "team-é"
     assert read_trec_run(tmp_path / "again/run.trec")["docno"].tolist() == [A1, A0]
-    before = {file: file.read_bytes() for file in (tmp_path / "again").iterdir()}
     again = ["export", str(tmp_path / "out"), "-o", str(tmp_path / "again")]
     assert command.main([*again, "--year", "2025"]) == command.main(again) == 0
-    for file in before:
-        file.write_text("a file of the user's")
-        assert command.main(again) == 2
-        assert f"{file} is there, and ragauge did not write it" in capsys.readouterr().err
-        assert {one: one.read_bytes() for one in before} == {**before, file: b"a file of the user's"}
-        assert command.main([*again, "--force"]) == 0
-        assert {one: one.read_bytes() for one in before} == before
 
 
 def test_scores_are_those_of_exact_fractions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,12 +210,13 @@ def test_the_length_is_counted_as_the_track_does() -> None:
 
 
 # A finished job: documents of the context by passage, the answer with its marks, status. Of q4 twenty-one documents
-# stand in the context, one more than a reference may have; q3 was not sampled.
+# stand in the context, one more than a reference may have, and q5 cites them all; q3 was not sampled.
 JOB = {
     "q1": ("Who built it?", "a%p0 b%p0 a%p1", "Anna built it [2]. It is 75 m high [1][3]. Nothing [9].", "ok"),
     "q2": ("When?", "c%p0", None, "missing"),
     "q3": ("Why?", "a%p0", None, "not sampled"),
     "q4": ("Where?", " ".join(f"d{i}%p0" for i in range(21)), "In Graz [21][3].", "ok"),
+    "q5": ("Who?", " ".join(f"d{i}%p0" for i in range(21)), f"All {''.join(f'[{i}]' for i in range(1, 22))}.", "ok"),
 }
 NUGGETS = [
     {"nugget": "Anna built it", "importance": "vital", "support": "support"},
@@ -237,7 +235,7 @@ def job_by_hand(folder: Path, **columns: list[Any]) -> Path:
     qids = list(JOB)
     queries, docnos, answers, status = map(list, zip(*JOB.values(), strict=True))
     docnos = [one.split() for one in docnos]
-    frame("dataset", "topics", qid=qids, query=queries, answer=[None] * 4)
+    frame("dataset", "topics", qid=qids, query=queries, answer=[None] * 5)
     frame("dataset", "evidence", qid=["q1"], part=[0], docno=["a"], text=["Anna did."])
     frame("context", "layouts", qid=qids, layout=0, text="x" * 50, docnos=docnos,
           starts=[[2 * i for i in range(len(of))] for of in docnos])  # fmt: skip
@@ -263,7 +261,7 @@ def test_a_job_by_hand_in_all_files(tmp_path: Path, capsys: pytest.CaptureFixtur
     folder = job_by_hand(tmp_path)
     assert command.main(["export", str(folder)]) == 0
     out = folder / "trec_rag"
-    told = {"answers.jsonl": 3, "run.trec": 2, "nuggets.jsonl": 1, "assignments.jsonl": 1}
+    told = {"answers.jsonl": 4, "run.trec": 2, "nuggets.jsonl": 1, "assignments.jsonl": 1}
     assert capsys.readouterr().out.splitlines() == [f"{out / name}: {n} rows" for name, n in told.items()]
 
     def row(qid: str, references: list[str], length: int, *said: tuple[str, list[int]]) -> dict[str, Any]:
@@ -275,6 +273,7 @@ def test_a_job_by_hand_in_all_files(tmp_path: Path, capsys: pytest.CaptureFixtur
         row("q1", ["a", "b"], 9, ("Anna built it.", [1]), ("It is 75 m high.", [0]), ("Nothing.", [])),
         row("q2", ["c"], 0),
         row("q4", ["d2", "d20"], 2, ("In Graz.", [1, 0])),
+        row("q5", [f"d{i}" for i in range(20)], 1, ("All.", list(range(20)))),
     ]
     assert (out / "answers.jsonl").read_text() == lines(*rows)
     nuggets = [{"text": one["nugget"], "importance": one["importance"]} for one in NUGGETS]
@@ -294,6 +293,15 @@ def test_a_job_by_hand_in_all_files(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (found["data"], found["research goal"]) == (
         {"test collection": {"name": "made", "digest": "2" * 64}}, {"evaluation": {"reported measures": ["RR"]}},
     )  # fmt: skip
+    # What ragauge did not write stays, and nothing else is written, unless that is forced.
+    for file in out.iterdir():
+        before = {one: one.read_bytes() for one in out.iterdir()}
+        file.write_text("mine")
+        assert command.main(["export", str(folder)]) == 2
+        assert f"{file} is there, and ragauge did not write it" in capsys.readouterr().err
+        assert {one: one.read_bytes() for one in out.iterdir()} == {**before, file: b"mine"}
+        assert command.main(["export", str(folder), "--force"]) == 0
+        assert {one: one.read_bytes() for one in out.iterdir()} == before
     assert found["implementation"]["executable"] == {"cmd": "ragauge retriever=bm25 n_tokens=5"}
     assert found["method"] == {"automatic": True, "retrieval": [{"name": "bm25", "method": "retriever"},
                                                                 {"name": "llm", "method": "reranker"}]}  # fmt: skip
@@ -303,9 +311,11 @@ def test_the_year_the_team_and_what_a_participant_said_decide_the_format(tmp_pat
     given = {**OF_2025["metadata"], "run_id": "theirs"}
     said = (Sentence("Because.", (1,)),)
     columns = {
-        "cited_answer": [marked(said), None, None, None], "rag_references": ['["x", "y"]', None, None, None],
-        "rag_run_id": ["theirs", None, None, None], "rag_topic_id": ['"q1"', None, None, None],
-        "rag_metadata": [json.dumps(given), None, None, None],
+        name: [value, None, None, None, None]
+        for name, value in {
+            "cited_answer": marked(said), "rag_references": '["x", "y"]', "rag_run_id": "theirs",
+            "rag_topic_id": '"q1"', "rag_metadata": json.dumps(given),
+        }.items()
     }  # fmt: skip
 
     def exported(*more: str) -> list[dict[str, Any]]:
@@ -313,14 +323,14 @@ def test_the_year_the_team_and_what_a_participant_said_decide_the_format(tmp_pat
         return [json.loads(line) for line in (tmp_path / "out" / "answers.jsonl").read_text("utf-8").splitlines()]
 
     answer = [{"text": "Because.", "citations": [1]}]
-    theirs, own, _ = exported()
+    theirs, own, *_ = exported()
     assert theirs == {"metadata": given, "references": ["x", "y"], "answer": answer}
     assert (own["run_id"], own["topic_id"]) == ("bm25", "q2")
-    theirs, own, _ = exported("--year", "2025", "--team", "us", "--run-id", "mine")
+    theirs, own, *_ = exported("--year", "2025", "--team", "us", "--run-id", "mine")
     assert theirs["metadata"] == {**given, "run_id": "mine"}
     assert own["metadata"] == {"team_id": "us", "run_id": "mine", "type": "automatic", "narrative_id": "q2",
                                "narrative": "When?"}  # fmt: skip
-    theirs, _, last = exported("--year", "2024")
+    theirs, _, last, _ = exported("--year", "2024")
     assert theirs == {"run_id": "theirs", "topic_id": "q1", "topic": "Who built it?", "references": ["x", "y"],
                       "response_length": 1, "answer": answer}  # fmt: skip
     assert exported("--year", "2025")[2]["metadata"]["team_id"] == "organizer"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ class RagAnswer:
     run_id: str
     references: tuple[str, ...]
     sentences: tuple[Sentence, ...]
-    metadata: Mapping[str, Any] | None = field(default=None, hash=False)
+    metadata: Mapping[str, Any] | None = None
 
     @property
     def text(self) -> str:
