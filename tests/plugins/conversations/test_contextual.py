@@ -40,6 +40,10 @@ def test_a_later_question_is_made_to_stand_alone(tools: Tools) -> None:
     recorded = ("b", 0, "When was Orrinford founded?", "recorded")
     assert written(Contextual(), tools, chat) == [first, recorded]
     assert not chat.asked
+    bare = TOPICS.drop(columns="standalone_question")
+    for model, by in ((chat, "llm"), (None, "history")):
+        assert Contextual().rewrite(bare, None, None, replace(tools, chat=model))["origin"].tolist() == ["question", by]
+    assert written(Contextual(), tools, standalone_question=["x", " "])[1] == ("b", 0, LEANING, "question")
     assert written(Contextual(by="llm"), tools, chat) == [first, ("b", 0, "When was Orrinford founded", "llm")]
     (asked,) = chat.asked  # nothing is asked about a first turn
     assert "User: Who founded Orrinford?\nAssistant: Tessa Holm" in unframed(asked)
@@ -66,6 +70,11 @@ def test_what_cannot_be_rewritten_is_told_in_one_line(tools: Tools, caplog: pyte
         written(Contextual(by="llm"), tools)
     with pytest.raises(DataError, match="the topics have no column standalone_question"):
         Contextual(by="recorded").rewrite(TOPICS.drop(columns="standalone_question"), None, None, tools)
+    uses = {by: (set(one.uses), one.needs_chat) for by in ("auto", "recorded", "llm", "history")
+            for one in [Contextual(by=by)]}  # fmt: skip
+    chat = {"chat"}
+    assert uses == {"auto": (chat, False), "recorded": (set(), False), "llm": (chat, True), "history": (set(), False)}
+    assert Contextual(by="llm").describe(tools) == {"by": "llm"}
     single = TOPICS[["qid", "query"]]
     assert Contextual().rewrite(single, None, None, tools)["origin"].tolist() == ["question"] * 2
     assert "no topic has earlier turns" in caplog.text

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragauge.contract import frames
-from ragauge.contract.errors import DataError
+from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets import recordings
 from ragauge.plugins.conversations.mtrag import MTRAG
 
@@ -28,7 +28,7 @@ ASKED = [
 ]
 FIRST = {
     "conversation_id": "c1", "task_id": "c1::1", "turn": 1, "collection": "mt-rag-clapnq-elser-512-100-20240503",
-    "input": ASKED[:1], "contexts": [], "targets": [{"speaker": "agent", "text": "I do not know."}],
+    "input": ASKED[:1], "contexts": [MILL], "targets": [{"speaker": "agent", "text": "I do not know."}],
     "answerability": ["UNANSWERABLE"], "Question Type": ["Factoid"], "Multi-Turn": float("nan"),
 }  # fmt: skip
 SECOND = {
@@ -119,6 +119,11 @@ def test_a_bad_file_is_told_in_one_line(tmp_path: Path) -> None:
     ):
         with pytest.raises(DataError, match=told):
             MTRAG(path=written(tmp_path, "tasks.jsonl", task, OTHER)).load()
+    for key in ("path", "corpus", "qrels", "rewrites"):
+        with pytest.raises(ConfigError, match=rf"{key}"):
+            MTRAG(**{"path": tmp_path / "tasks.jsonl", key: tmp_path / "none"}).files()
+    with pytest.raises(ConfigError, match=r"dataset\.domain"):
+        MTRAG(path=tmp_path, domain=" ")
     qrels = tmp_path / "dev.tsv"
     qrels.write_text("c1::2 m-1 1\n")
     path = written(tmp_path, "tasks.jsonl", SECOND)
