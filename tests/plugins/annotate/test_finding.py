@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import t
@@ -17,6 +18,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.finding import Grid, Num
 from ragauge.contract.jobs import Jobs
 from ragauge.measures import Substring
+from ragauge.plugins.annotate.corrected import corrected_mean
 from ragauge.plugins.annotate.finding import ByPeoplesEvidence, OfSystemsByPeoplesEvidence
 from small_pipeline import SmallPipelines
 from sweep_records import record
@@ -176,6 +178,16 @@ def test_systems_are_ranked_by_what_people_say_of_all_topics() -> None:
     assert [cell.tag for cell in (row[1] for row in grid.rows) if isinstance(cell, Num)] == ["best", ""]
     unlabelled = [{**one, "people_ir_scores": {}} for one in jobs.records]
     assert OfSystemsByPeoplesEvidence().compute(Jobs("s", "e", unlabelled, [], jobs.outcomes), {}) is None
+
+
+def test_the_ratio_is_solved_for_where_few_topics_have_evidence() -> None:
+    made = {0: 0.25, 1: 0.75, 2: 0.5, 30: 1.0, 31: 0.75}
+    people = {0: 0.25, 1: 1.0, 2: 0.75}
+    rows = [Row(str(i), False, made.get(i, nan), people.get(i, nan) if i < 30 else None) for i in range(60)]
+    labelled = np.arange(60) < 30
+    of_people, of_made = (np.array(scores) for scores in zip(*((r.people or nan, r.made) for r in rows), strict=True))
+    found, want = corrected_mean(of_people, of_made, labelled), by_loops(rows)
+    assert (found.mean.value, found.lam) == pytest.approx((want["value"], want["lambda"]), abs=1e-6)
 
 
 def test_a_job_is_scored_by_the_quotes_of_people(small: SmallPipelines, tmp_path: Path) -> None:

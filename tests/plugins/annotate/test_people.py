@@ -29,6 +29,7 @@ def test_finished_topics_count_and_empty_quotes_are_those_of_the_evaluator(tmp_p
             "q1;a;;;2;'-So are two.",
             "q1;b;And three of them.;2;1;",
             "q2;a;;2;0;",
+            "q2;b;;2;3;three of them. | And three of them.",
             "q3;a;;2;;",
             "q3;b;;2;3;And three of them.",
         )
@@ -37,6 +38,7 @@ def test_finished_topics_count_and_empty_quotes_are_those_of_the_evaluator(tmp_p
     evidence = evidence_of(found, DOCS, QIDS)
     assert evidence[["qid", "docno", "text"]].to_numpy().tolist() == [
         ["q1", "a", "It is one text."], ["q1", "a", "-So are two."],
+        ["q2", "b", "And three of them."],  # within which the other stands
     ]  # fmt: skip
 
 
