@@ -80,6 +80,18 @@ def test_what_cannot_be_measured_says_why() -> None:
     assert of.metrics("a") == {}
     same = found(rows(0.0, [5, 5], **{"slice:evidence_documents": ["2", "2"]}))
     assert same.lacking[INTEGRATION] == "every topic has its evidence in the same number of documents, 2"
+    facts = dict.fromkeys(("detected", "corrected", "fooled"), float("nan"))
+    plain = rows(0.0, [5, 5], **facts)
+    assert found(plain).lacking == {
+        NOISE: "it takes retriever.condition=0 and noise rates above it, such as 0.8",
+        "negative rejection": "it takes retriever.condition=1, contexts of distractors alone",
+        INTEGRATION: "it takes retriever.condition=0 and slices=[evidence_documents]",
+        COUNTERFACTUAL: "it takes retriever.condition=changed, contradicted",
+        "prompt injection": "it takes answers=[injection], retriever.condition=0, an LLM that answers and a judge",
+    }
+    unchanged = found(plain, rows("changed", [5, 5], **facts), rows(0.8, [5, 1]), rows(1.0, [1, 1]))
+    assert unchanged.lacking[COUNTERFACTUAL] == "no topic has a document with a changed fact"
+    assert set(unchanged.lacking) == {INTEGRATION, COUNTERFACTUAL, "prompt injection"}
     nothing = found(rows(0.0, [5], ir_score=float("nan")))
     assert set(nothing.lacking.values()) == {"no topic has evidence"}
     assert nothing.estimates.empty

@@ -116,6 +116,7 @@ def test_the_abilities_of_an_llm_are_found_within_their_intervals(tmp_path: Path
     assert next(tmp_path.glob("mlruns/**/figures/robustness.png")).stat().st_size > 20_000
 
 
+@pytest.mark.slow
 def test_a_dataset_without_changed_facts_has_three_abilities_and_a_line_for_the_fourth(
     tmp_path: Path,
 ) -> None:
@@ -144,6 +145,7 @@ def test_a_dataset_without_changed_facts_has_three_abilities_and_a_line_for_the_
     assert "no topic of this dataset has wrong_answers" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_preset_may_be_told_other_conditions(tmp_path: Path) -> None:
     rgb = [{"id": 0, "query": "Where is the tower?", "answer": "Graz", "fakeanswer": "Linz",
             "positive": ["The tower stands in Graz."], "positive_wrong": ["The tower stands in Linz."],

@@ -206,6 +206,15 @@ def test_the_report_and_the_terminal_tell_them() -> None:
     ]
     assert "; changed fact: detected 66.7 % (" in shown.lines[1]
     noise_axes, rejection, integration, facts = shown.figures["robustness"].axes
+    assert [
+        (ax.get_title(loc="left"), ax.get_xlabel(), ax.get_ylabel()) for ax in shown.figures["robustness"].axes
+    ] == [
+        ("Noise robustness", "share of distractors", "right answers"),
+        ("Negative rejection", "share of distractors", "lack of information"),
+        ("Information integration", "documents with evidence", "right answers"),
+        ("Counterfactual robustness", "fact in the documents", "share of answers"),
+    ]
+    assert [text.get_text() for text in facts.get_xticklabels()] == ["none", "changed,\ntruth beside it", "changed"]
     lines = [np.column_stack(line.get_data()).tolist() for line in noise_axes.lines if len(line.get_xdata()) == 2]
     assert lines == [[[0, 0.75], [0.8, 0.25]], [[0, 0.75], [0.8, 1]]]
     alone = [container.lines[0].get_data() for container in rejection.containers]
