@@ -33,6 +33,9 @@ def test_a_chunk_that_holds_most_of_a_part_is_relevant() -> None:
     assert relevant(chunks, ("d", SENTENCE, 1)) == {"d%p0": 1}
     # Of a part that names no document, any chunk: 32 characters at least in one piece.
     assert relevant(chunks, (None, SENTENCE, 1)) == {"e%p0": 1}
+    # Without grades every part has 1, and one without a text is in no chunk.
+    ungraded = pd.DataFrame({"qid": "q", "part": [0, 1], "docno": ["d", "e"], "text": [SENTENCE, None]})
+    assert chunk_qrels(ungraded, chunks).to_numpy().tolist() == [["q", "d%p0", 1]]
 
 
 def test_a_part_cut_in_the_middle_is_in_both_chunks() -> None:
@@ -57,15 +60,11 @@ def test_short_pieces_in_common_are_chance() -> None:
     assert relevant(chunks, (None, "Yes!", 1)) == {}
 
 
-def test_chunks_are_looked_at_in_blocks_that_end_where_they_outgrow_the_bound(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_chunks_are_looked_at_in_blocks_and_none_is_lost_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(located, "_BLOCK", 80)
     texts = [f"{number} {'abcdefghi ' * 4}"[:40] for number in range(8)]
     texts[1] = "too short to hold a piece"
     chunks = chunks_of(**{f"d_p{number}": text for number, text in enumerate(texts)})
-    # Two texts of 40 characters are no more than the bound, three are.
-    assert [rows for rows, _ in located._Folded(chunks).blocks()] == [[0, 2, 3], [4, 5, 6], [7]]
     assert relevant(chunks, (None, texts[3], 1)) == {f"d%p{number}": 1 for number in (0, 2, 3, 4, 5, 6, 7)}
 
 

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from ragauge.measures.questions import content_words, evidence_documents, lexical_overlap, rarity
+from ragauge.measures.questions import content_words, evidence_documents, languages, lexical_overlap, rarity
 
 TOPICS = pd.DataFrame(
     {
@@ -45,6 +45,13 @@ def test_rarity_is_the_mean_idf_over_documents() -> None:
     assert math.isnan(found[2])
     assert found[3] == pytest.approx((never + 0) / 2)
     assert rarity(TOPICS, docs.iloc[:0]).isna().all()
+
+
+def test_languages_are_named_by_question() -> None:
+    queries = ["Wer hat den Turm gebaut, und wann war das?", "Who built the tower, and when was it?", "?!"]
+    found = languages(TOPICS[:3].assign(query=queries))
+    assert found[:2].tolist() == ["german", "english"]
+    assert pd.isna(found[2])
 
 
 def test_evidence_documents_are_counted_once_each_up_to_five() -> None:

@@ -163,7 +163,11 @@ def test_a_measure_below_the_end_of_a_cut_run_is_told() -> None:
 
 
 def test_measures_of_parts_count_what_a_document_adds() -> None:
-    evidence = pd.DataFrame({"qid": ["q"] * 3, "part": [0, 1, 2], "docno": ["a", "a", "b"], "text": list("xyz")})
+    docnos = ["a", "a", "b", None]  # the last part names no document, and is none of those to be found
+    evidence = pd.DataFrame({"qid": ["q"] * 4, "part": [0, 1, 2, 3], "docno": docnos, "text": list("xyzw")})
+    assert part_qrels(evidence.assign(relevance=[3, 1, 2, 1])).to_numpy().tolist() == [
+        ["q", "a", 0, 3], ["q", "a", 1, 1], ["q", "b", 2, 2],
+    ]  # fmt: skip
     run = pd.DataFrame({"qid": ["q"] * 3, "docno": ["c", "a", "b"], "rank": [0, 1, 2]})
     names = ["StRecall@1", "StRecall@2", "StRecall@3", "alpha_nDCG@3", "ERR_IA@3", "P@1", "nDCG@3"]
     found = ranking_values(run, qrels_of(evidence), names, part_qrels(evidence)).set_index("measure")["value"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,10 @@ import pytest
 
 from ragauge.contract import frames
 from ragauge.contract.errors import DataError
-from ragauge.measures import Subsequence, Substring, Words, mean_over_parts, part_scores, score_frame
+from ragauge.contract.measures import Pieces
+from ragauge.contract.protocols import Tools
+from ragauge.measures import Subsequence, Substring, Words, mean_over_parts, measured_parts, part_scores, score_frame
+from ragauge.measures.answers import EvidenceMeasure
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.order import LongContextOrder
 from ragauge.texts.tokenizers import WordTokenizer
@@ -114,6 +118,69 @@ def test_a_measure_with_nothing_but_the_protocol() -> None:
     scores = score_frame(Share(), EVIDENCE, *contexts())
     assert scores["measure"].unique().tolist() == ["verbatim"]
     assert scores["value"].tolist() == [0, 1, 1, 0, 0, 0, 0, 0, 0]
+
+
+class OfPieces:
+    """A measure of single passages: a hundredth for every character up to an end, NaN for a part "lost"."""
+
+    name = "pieces"
+    uses: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        self.seen: list[Pieces] = []
+
+    def score_pieces(
+        self, evidence: Sequence[Sequence[str]], layouts: Sequence[Pieces], ends: Sequence[np.ndarray], tools: Tools
+    ) -> list[np.ndarray]:
+        self.seen += layouts
+        return [
+            np.array([[np.nan if text == "lost" else end / 100 for end in of] for text in texts])
+            for texts, of in zip(evidence, ends, strict=True)
+        ]
+
+
+def test_a_measure_of_passages_is_given_each_without_the_space_behind_it(tools: Tools) -> None:
+    measure, (layouts, prefixes) = OfPieces(), contexts()
+    parts = part_scores(measure, EVIDENCE, layouts, prefixes, tools)
+    by_start = {tuple(pieces.starts): pieces.texts for pieces in measure.seen}
+    assert by_start == {(): [], (0,): ["on the mat."], (0, 6, 18): ["A dog", "the cat sat", "on the mat."]}
+    assert parts["value"].max() == 28 / 100  # the whole context but for its full stop, a ninth token
+    with pytest.raises(TypeError, match="takes shared models"):
+        part_scores(measure, EVIDENCE, layouts, prefixes)
+
+
+def test_topics_and_budgets_with_a_part_that_is_not_known_are_left_out() -> None:
+    rows = [("q1", 4, 0, 0.5), ("q1", 4, 1, None), ("q1", 8, 0, 0.5), ("q1", 8, 1, 1.0), ("q2", 4, 0, 0.25)]
+    parts = pd.DataFrame(rows, columns=["qid", "n_tokens", "part", "value"])
+    kept = measured_parts(parts)
+    assert kept.to_numpy().tolist() == [list(row) for row in rows[2:]]
+    assert kept.index.tolist() == [0, 1, 2]
+    assert mean_over_parts(kept, "m")["value"].tolist() == [0.75, 0.25]
+    assert measured_parts(kept) is kept
+
+
+def test_a_measure_of_evidence_is_a_column_of_the_outcomes(tools: Tools) -> None:
+    layouts, prefixes = contexts()
+    here = prefixes[prefixes["n_tokens"] == 4]
+    qids = ["q1", "q2", "q3", "q4"]  # q3 has no hits, q4 no evidence
+    answers = pd.DataFrame({"qid": qids, "n_tokens": 4, "answer": "x"})
+
+    def measured(measure: Any, evidence: pd.DataFrame) -> list[tuple[float | None, str]]:
+        found = EvidenceMeasure(measure=measure).measure_layouts(evidence, layouts, here, answers, tools)
+        assert found["measure"].unique().tolist() == [f"evidence_{measure.name}"]
+        values = [None if np.isnan(value) else round(value, 9) for value in found["value"]]
+        return list(zip(values, found["status"], strict=True))
+
+    # "A dog the cat" has "cat" of "cat sat on", and "dog" of "dogs"; "on the mat." has "mat".
+    by_hand = [((3 / 10 + 3 / 4) / 2, "ok"), (1, "ok"), (0, "ok"), (None, "no evidence")]
+    assert measured(Substring(), EVIDENCE) == by_hand
+    assert measured(Substring(), EVIDENCE[EVIDENCE["qid"] != "q3"])[2:] == [(None, "no evidence")] * 2
+    # A part whose reply failed leaves its topic without a value.
+    failing = EVIDENCE.assign(text=["lost", "gone", "cat", "mat"])
+    assert measured(OfPieces(), failing) == [(None, "failed"), (0.11, "ok"), (0, "ok"), (None, "no evidence")]
+    info = EvidenceMeasure(measure=Substring()).info
+    assert (info.label, info.unit, info.section, info.of) == ("evidence in one piece", "ratio", "Evidence", "context")
+    assert EvidenceMeasure(measure=OfPieces()).info.label == "evidence, pieces"
 
 
 def test_a_topic_without_evidence_is_named() -> None:

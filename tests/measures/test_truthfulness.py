@@ -24,10 +24,6 @@ def test_that_there_is_no_answer_is_perfect_where_there_is_none() -> None:
     assert np.isnan(truthfulness(LABELS, marked)[5])
 
 
-def test_it_has_a_section_of_the_report_for_itself_and_no_column_on_the_terminal() -> None:
-    assert (TRUTHFULNESS.section, TRUTHFULNESS.on_terminal) == ("Truthfulness (CRAG)", False)
-
-
 def test_three_outcomes_give_the_score_of_crag_s_script() -> None:
     labels = pd.Series(pd.array([5] * 5 + [1] * 3 + [4] * 2, dtype="Int8"))
     assert truthfulness(labels).mean() == pytest.approx((2 * 5 + 3) / 10 - 1)
@@ -37,6 +33,11 @@ def test_the_interval_has_a_width_where_all_answers_are_alike() -> None:
     topics = pd.Series([str(i) for i in range(30)])
     found = mean_of(pd.Series(np.ones(30)), topics, TRUTHFULNESS, 100, 0)
     assert (found.value, found.hi) == (1, 1)
+    assert (TRUTHFULNESS.section, TRUTHFULNESS.unit, TRUTHFULNESS.on_terminal) == (
+        "Truthfulness (CRAG)",
+        "signed",
+        False,
+    )
     assert 0.7 < found.lo < 0.9  # 2 * Wilson's 0.886 - 1
     with pytest.raises(DataError, match=r"is 1\.5"):
         mean_of(pd.Series([2.0] * 30), topics, TRUTHFULNESS, 100, 0)
