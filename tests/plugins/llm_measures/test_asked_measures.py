@@ -24,12 +24,16 @@ from ragauge.findings.topics import details_of, write_details
 from ragauge.llms.chat import Evaluator
 from ragauge.plugins.llm_measures.answer_correctness import AnswerCorrectness
 from ragauge.plugins.llm_measures.answer_relevancy import AnswerRelevancy
+from ragauge.plugins.llm_measures.context_precision import ContextPrecision
 from ragauge.plugins.llm_measures.context_recall import ContextRecall
 from ragauge.plugins.llm_measures.context_relevance import ContextRelevance
 from ragauge.plugins.llm_measures.faithfulness import Faithfulness
 from ragauge.plugins.llm_measures.noise_sensitivity import NoiseSensitivity
+from ragauge.plugins.llm_measures.nuggets import NuggetRecall
 from ragauge.plugins.llm_measures.repeats import repeats
-from small_pipeline import SmallPipelines, own_values
+from ragauge.plugins.llm_measures.sufficient_context import SufficientContext
+from scripted_chat import unframed
+from small_pipeline import TOPICS, SmallPipelines, own_values
 
 SENTENCES = ("Anna built the tower.", "The bridge stands in Linz.", "Snow covers them.")
 
@@ -150,6 +154,56 @@ def test_repeats_are_requests_of_their_own_and_measure_how_far_values_move(small
         assert sum(server.calls.values()) == needed
         counted = costs_of_parts(job)
         assert counted["answers_llm_calls"] == counted["answers_faithfulness_llm_calls"] == needed
+
+
+def test_repeats_are_paired_by_topic_and_alike_where_both_lack_a_value(small: SmallPipelines) -> None:
+    # First value and second one, 1 where the context supports the only claim: q1 1 and 0, q2 1 and unreadable,
+    # q3 1 and 1, q4 no claims twice, q5 unreadable and 1.
+    queries = ["Who built the tower?", "Where is the bridge?", "Are mountains tall and cold?",
+               "Do rivers carry water?", "What reaches the sea?"]  # fmt: skip
+    topics = [{**TOPICS[0], "qid": f"q{i}", "query": query} for i, query in enumerate(queries, 1)]
+    parts = [{"docno": f"d{i}", "title": "", "text": f"{query[:-1]}."} for i, query in enumerate(queries, 1)]
+
+    def moody(prompt: str) -> str:
+        said, n = unframed(prompt), server.calls[prompt]
+        if kind_of(prompt) == "claims":
+            return '{"claims": []}' if queries[3] in said else reply(prompt)
+        which = next(i for i, query in enumerate(queries) if f"1. {query[:-1]}" in said)
+        if (which == 1 and n > 1) or (which == 4 and n < 3):  # what cannot be read is asked for twice
+            return "I think so."
+        return '{"1": {"verdict": "absent", "passages": []}}' if which == 0 and n > 1 else reply(prompt)
+
+    with ChatServer(moody) as server:
+        measures = {"faithfulness": Faithfulness(repeat=9)}
+        job = small(n_tokens=6, docs=parts, topics=topics, evaluator=asking(server), answers=measures)
+        found = repeats(job, 50, 0)
+    assert found["faithfulness_repeat_topics"] == 2
+    assert found["faithfulness_repeat_missing"] == 2 / 5
+    assert found["faithfulness_repeat_difference"] == 1 / 2
+    assert found["faithfulness_repeat_difference_lo"] < 1 / 2 < found["faithfulness_repeat_difference_hi"]
+    assert found["contradicted_share_repeat_difference"] == 0
+
+
+def test_a_dry_run_of_measures_of_contexts_and_nuggets_counts_what_is_sent(small: SmallPipelines) -> None:
+    def replies(prompt: str) -> str:
+        said = {
+            "You judge a passage": {"useful": True}, "Below are the sentences": {"needed": [1]},
+            "You list what": {"nuggets": [{"text": f"fact {i}", "importance": "vital"} for i in range(5)]},
+            "You decide of each": {str(i): "support" for i in range(1, 6)},
+        }  # fmt: skip
+        of_prompt = next((one for start, one in said.items() if prompt.startswith(start)), {"verdict": "sufficient"})
+        return json.dumps(of_prompt)
+
+    measures = (ContextPrecision(), ContextRelevance(), NuggetRecall(), SufficientContext())
+    with ChatServer(replies) as server:
+        parts = {"evaluator": asking(server), "answers": {one.component: one for one in measures}}
+        told = calls(small(**parts))
+        # Two passages of each of three contexts; nuggets are made and assigned.
+        assert {who.removeprefix("answers."): n for who, n in told.items()} == {
+            "context_precision": 6, "context_relevance": 3, "nuggets": 6, "sufficient_context": 3,
+        }  # fmt: skip
+        assert own_values(small(**parts))["status"].eq("ok").all()
+        assert sum(server.calls.values()) == len(server.calls) == 18
 
 
 def test_each_measure_counts_its_requests_and_what_another_had_paid_for_is_cached(

@@ -19,7 +19,7 @@ from ragauge.plugins.llm_measures.citations import Citations, read_supported, su
 from scripted_chat import ScriptedChat, always, answers, evidence, topics, unframed, used, values
 
 TOPICS = topics(("q1", "Who built the tower?", "Anna"), ("q2", "Where is the bridge?", "Linz"))
-PASSAGES = used(("q1", "p1", None), ("q1", "p2", None), ("q1", "p3", None))
+PASSAGES = used(("q1", "p1", None), ("q1", "p2", None), ("q1", "p3", None))[::-1]
 NAMES = ("citation_recall", "citation_precision", "uncited", "citations_invented")
 
 # What supports a sentence, by its first word: any of these sets of passages, and whatever holds one.
@@ -47,38 +47,6 @@ def measured(chat: ScriptedChat, tools: Tools, answer: str | None, **fields: Any
     found = Citations(**fields).measure_passages(TOPICS, evidence(), PASSAGES, rows, chat.tools(tools))
     frames.check("answer_values", found)
     return {name: value for (_, name), value in values(found).items()}
-
-
-@pytest.mark.parametrize(
-    ("answer", "truth", "recall", "precision", "invented"),
-    [
-        # One passage that supports the sentence, one that does not.
-        ("Yes [1].", {"Yes": [{"p1"}]}, 1, 1, 0),
-        ("Yes [2].", {"Yes": [{"p1"}]}, 0, 0, 0),
-        # Two that are needed together: neither supports it alone, and each is relevant.
-        ("Yes [1][2].", {"Yes": [{"p1", "p2"}]}, 1, 1, 0),
-        # One that is not needed: it does not support it alone, and the other does.
-        ("Yes [1][3].", {"Yes": [{"p1"}]}, 1, 1 / 2, 0),
-        # Two that each support it alone: both are relevant.
-        ("Yes [1][2].", {"Yes": [{"p1"}, {"p2"}]}, 1, 1, 0),
-        # Of three two are needed together.
-        ("Yes [1, 2, 3].", {"Yes": [{"p1", "p2"}]}, 1, 2 / 3, 0),
-        # Together they do not support it: none of them counts, though one is about it.
-        ("Yes [1][2].", {"Yes": [{"p1", "p3"}]}, 0, 0, 0),
-        # Sentences: one supported, one not cited, one of two citations of which one is not needed.
-        ("Yes [1]. No. Hm [2][3].", {"Yes": [{"p1"}], "No": [{"p1"}], "Hm": [{"p2"}]}, 2 / 3, 2 / 3, 0),
-        # A number that is not there supports nothing; the other does.
-        ("Yes [1][9].", {"Yes": [{"p1"}]}, 1, 1 / 2, 1 / 2),
-        ("Yes [0].", {"Yes": [{"p1"}]}, 0, 0, 1),
-        ("Yes [1]. No [4].", {"Yes": [{"p1"}]}, 1 / 2, 1 / 2, 1 / 2),
-    ],
-)
-def test_recall_and_precision_by_hand(
-    tools: Tools, answer: str, truth: Truth, recall: float, precision: float, invented: float
-) -> None:
-    found = measured(knowing(truth), tools, answer)
-    expected = (recall, precision, 0, invented)
-    assert [found[name] for name in NAMES] == [(pytest.approx(value), "ok") for value in expected]
 
 
 def test_an_answer_that_cites_nothing_is_counted_and_has_no_precision(tools: Tools) -> None:
@@ -207,19 +175,24 @@ def test_wrong_options_are_named() -> None:
 
 def alce(
     sentences: list[list[int]], supports: Callable[[int, list[int]], bool], n_passages: int
-) -> tuple[float, float | None]:
-    """Recall and precision of the citations (from 1) of sentences, as the paper defines them."""
-    recalled = relevant = n_cited = 0
+) -> tuple[float, float | None, float, float | None]:
+    """Recall and precision of the citations (from 1) of sentences, as the paper defines them.
+
+    Also whether there is none, and the share of those that name no passage.
+    """
+    recalled = relevant = n_cited = n_there = 0
     for i, cited in enumerate(sentences):
         n_cited += len(cited)
         there = [one for one in cited if 1 <= one <= n_passages]
+        n_there += len(there)
         if not there or not supports(i, there):
             continue
         recalled += 1
         for one in there:
             others = [other for other in there if other != one]
             relevant += supports(i, [one]) or not (others and supports(i, others))
-    return recalled / len(sentences), relevant / n_cited if n_cited else None
+    recall = recalled / len(sentences)
+    return (recall, relevant / n_cited, 0, 1 - n_there / n_cited) if n_cited else (recall, None, 1, None)
 
 
 def test_random_answers_have_the_recall_and_precision_of_the_paper(tools: Tools) -> None:
@@ -238,6 +211,5 @@ def test_random_answers_have_the_recall_and_precision_of_the_paper(tools: Tools)
             f"S{i}x": [{f"p{n}" for n in need[i]}, {f"p{also[i]}"}] for i in range(n_sentences)
         }  # fmt: skip
         found = measured(knowing(truth), tools, text)
-        recall, precision = alce(cited, supports, 3)
-        assert found["citation_recall"][0] == pytest.approx(recall)
-        assert found["citation_precision"][0] == (None if precision is None else pytest.approx(precision))
+        expected = alce(cited, supports, 3)
+        assert [found[name][0] for name in NAMES] == [None if x is None else pytest.approx(x) for x in expected]

@@ -13,15 +13,20 @@ import pytest
 from plugins.llm_measures.scripted_evaluator import ScriptedChat, kind_of, reply, tools_with
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
-from ragauge.plugins.llm_measures.answer_correctness import AnswerCorrectness, claims_f1
-from ragauge.plugins.llm_measures.answer_relevancy import AnswerRelevancy, relevancy
-from ragauge.plugins.llm_measures.claims import Match, Verdict, claims_of, prompt
+from ragauge.plugins.llm_measures.answer_correctness import AnswerCorrectness
+from ragauge.plugins.llm_measures.answer_relevancy import AnswerRelevancy
+from ragauge.plugins.llm_measures.citation_support import CitationSupport
+from ragauge.plugins.llm_measures.citations import Citations
+from ragauge.plugins.llm_measures.claims import claims_of, prompt
+from ragauge.plugins.llm_measures.context_perplexity import ContextPerplexity
+from ragauge.plugins.llm_measures.context_precision import ContextPrecision
 from ragauge.plugins.llm_measures.context_recall import ContextRecall
-from ragauge.plugins.llm_measures.faithfulness import Faithfulness, faithfulness
-from ragauge.plugins.llm_measures.noise_sensitivity import NoiseSensitivity, noise_sensitivity
+from ragauge.plugins.llm_measures.context_relevance import ContextRelevance
+from ragauge.plugins.llm_measures.faithfulness import Faithfulness
+from ragauge.plugins.llm_measures.noise_sensitivity import NoiseSensitivity
+from ragauge.plugins.llm_measures.nuggets import NuggetRecall
+from ragauge.plugins.llm_measures.sufficient_context import SufficientContext
 from scripted_chat import unframed
-
-SUPPORTED, AGAINST, ABSENT = Verdict("supported", (0,)), Verdict("contradicted", (0,)), Verdict("absent")
 
 
 class Letters:
@@ -45,7 +50,7 @@ def used(*rows: tuple[str, str]) -> pd.DataFrame:
     return frame.assign(
         n_tokens=9, position=position, rank=position, docno=[f"d{i}" for i in range(len(rows))],
         chars=frame["text"].str.len(), longest=frame["text"].str.len(),
-    )  # fmt: skip
+    )[::-1]  # fmt: skip
 
 
 def answers(*rows: tuple[str, str | None]) -> pd.DataFrame:
@@ -67,44 +72,6 @@ def values(found: pd.DataFrame, measure: str) -> list[tuple[float | None, str]]:
 def details(found: pd.DataFrame) -> list[Any]:
     rows = found[found["measure"] == found["measure"].iloc[0]]
     return [None if pd.isna(one) else json.loads(one) for one in rows["detail"]]
-
-
-# --- formulas by hand ------------------------------------------------------------------------------------
-
-
-def test_faithfulness_tells_the_contradicted_from_what_the_context_does_not_say() -> None:
-    assert faithfulness([SUPPORTED, SUPPORTED, AGAINST, ABSENT]) == (0.5, 0.25)
-    assert faithfulness([SUPPORTED]) == (1.0, 0.0)
-    assert faithfulness([AGAINST, AGAINST]) == (0.0, 1.0)
-
-
-def test_claims_f1_by_hand() -> None:
-    # 2 of 3 claims are right; 2 of 4 statements are said: TP 2, FP 1, FN 2, so 2 / (2 + 1.5).
-    match = Match((True, True, False), (True, False, True, False))
-    assert claims_f1(match) == pytest.approx(4 / 7)
-    assert claims_f1(Match((False,), (False,))) == 0
-    assert claims_f1(Match((), (False, False))) == 0
-    assert claims_f1(Match((True,), (True,))) == 1
-
-
-def test_relevancy_is_the_mean_cosine_and_0_of_a_noncommittal_answer() -> None:
-    assert relevancy([0.9, 0.6, 0.3], False) == pytest.approx(0.6)
-    assert relevancy([0.9, 0.6, 0.3], True) == 0
-
-
-def test_noise_sensitivity_by_hand() -> None:
-    # Passage 0 supports a statement of the reference, passage 1 none.
-    of_statements = [Verdict("supported", (0,)), ABSENT]
-    of_claims = [
-        Verdict("supported", (0,)),  # right: no error
-        Verdict("supported", (0, 1)),  # wrong, from both kinds: counts as relevant
-        Verdict("supported", (1,)),  # wrong, from an irrelevant one
-        ABSENT,  # wrong, made up
-        AGAINST,  # wrong, against the context
-    ]
-    correct = [True, False, False, False, False]
-    assert noise_sensitivity(correct, of_claims, of_statements) == (0.2, 0.2)
-    assert noise_sensitivity([True] * 5, of_claims, of_statements) == (0, 0)
 
 
 # --- measures with a scripted model ----------------------------------------------------------------------
@@ -390,31 +357,93 @@ def test_half_characters_in_a_reply_are_replaced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("kind", "setting", "value", "allowed"),
     [
-        (lambda: Faithfulness(by="rules"), "answers.faithfulness.by='rules': allowed are llm, words"),
-        (lambda: AnswerCorrectness(weights=[1]), "answers.answer_correctness.weights=[1]: allowed are two"),
-        (lambda: AnswerCorrectness(weights=[0, 0]), "weights=[0, 0]: allowed are two numbers from 0"),
-        (lambda: AnswerCorrectness(weights="75"), "weights='75': allowed are two numbers"),
-        (lambda: AnswerRelevancy(questions=0), "answers.answer_relevancy.questions=0: allowed are"),
-        (
-            lambda: AnswerRelevancy(repeat=-1),
-            "answers.answer_relevancy.repeat=-1: allowed are integers from 0",
-        ),
-        (lambda: ContextRecall(repeat=-1), "answers.context_recall.repeat=-1: allowed are integers from 0"),
-        (lambda: NoiseSensitivity(repeat=1.5), "answers.noise_sensitivity.repeat=1.5: allowed are"),
+        (Faithfulness, "by", "rules", "llm, words"),
+        (AnswerCorrectness, "weights", [1], "two numbers from 0, not both 0"),
+        (AnswerCorrectness, "weights", [0, 0], "two numbers"),
+        (AnswerCorrectness, "weights", [-1, 2], "two numbers"),
+        (AnswerCorrectness, "weights", "75", "two numbers"),
+        (AnswerRelevancy, "questions", 0, "integers from 1 to 20"),
+        *((kind, "repeat", -1, "integers from 0") for kind in (
+            AnswerCorrectness, AnswerRelevancy, CitationSupport, Citations, ContextPrecision, ContextRecall,
+            ContextRelevance, Faithfulness, NoiseSensitivity, NuggetRecall, SufficientContext,
+        )),
     ],
-    ids=["by", "one weight", "no weight", "text", "questions", "below 0", "repeat", "half"],
-)
-def test_a_wrong_setting_is_told_by_its_key(make: Callable[[], Any], told: str) -> None:
+)  # fmt: skip
+def test_a_wrong_setting_is_told_by_its_key(kind: Any, setting: str, value: Any, allowed: str) -> None:
     with pytest.raises(ConfigError) as error:
-        make()
-    assert told in str(error.value)
+        kind(**{setting: value})
+    assert f"answers.{kind.component}.{setting}={value!r}: allowed are {allowed}" in str(error.value)
 
 
-def test_what_is_taken_from_claims_stands_in_one_section_of_the_report() -> None:
-    measures = (Faithfulness(), AnswerRelevancy(), AnswerCorrectness(), ContextRecall(), NoiseSensitivity())
-    assert {info.section for measure in measures for info in measure.infos} == {"Claims"}
+# By measure: what it is known by but for its prompts, what it uses and needs, and of each value name, label, better
+# end, unit, section of the report, what it is of, and whether the terminal shows it.
+KNOWN = [
+    (AnswerCorrectness(), {"version": 2, "weights": [0.75, 0.25]}, "chat embedder", "answers references", [
+        ("answer_correctness", "answer correctness", "higher", "score", "Claims", "answer", True),
+        ("claims_f1", "F1 of claims", "higher", "share", "Claims", "answer", True),
+    ]),
+    (AnswerRelevancy(), {"version": 2, "questions": 3}, "chat embedder", "answers", [
+        ("answer_relevancy", "answer relevancy", "higher", "score", "Claims", "answer", True),
+        ("noncommittal_share", "noncommittal answers", "lower", "share", "Claims", "answer", True),
+    ]),
+    (CitationSupport(), {"version": 2, "by": "llm", "citations": "first"}, "chat", "answers citations contexts", [
+        ("support_precision", "weighted support precision", "higher", "share", "Citations", "answer", True),
+        ("support_recall", "weighted support recall", "higher", "share", "Citations", "answer", True),
+    ]),
+    (Citations(), {"version": 2, "by": "llm"}, "chat", "answers citations contexts", [
+        ("citation_recall", "citation recall", "higher", "share", "Citations", "answer", True),
+        ("citation_precision", "citation precision", "higher", "share", "Citations", "answer", True),
+        ("uncited", "no citation", "lower", "share", "Citations", "answer", True),
+        ("citations_invented", "invented citations", "lower", "share", "Citations", "answer", True),
+    ]),
+    (ContextPerplexity(llm=None), {"version": 1, "llm": None}, "chat", "contexts", [
+        ("context_log_perplexity", "log perplexity of the context", "lower", "ratio", "Without evidence", "context",
+         False),
+    ]),
+    (ContextPrecision(), {"version": 2}, "chat", "contexts references", [
+        ("context_precision", "context precision", "higher", "share", "Contexts", "context", True),
+    ]),
+    (ContextRecall(), {"version": 3}, "chat", "contexts references", [
+        ("context_recall", "context recall", "higher", "share", "Claims", "context", True),
+    ]),
+    (ContextRelevance(), {"version": 3, "by": "sentences"}, "chat", "contexts", [
+        ("context_relevance", "context relevance", "higher", "share", "Contexts", "context", True),
+    ]),
+    (Faithfulness(), {"version": 2, "by": "llm"}, "chat", "answers contexts", [
+        ("faithfulness", "faithfulness", "higher", "share", "Claims", "answer", True),
+        ("contradicted_share", "claims that the context contradicts", "lower", "share", "Claims", "answer", True),
+    ]),
+    (NoiseSensitivity(), {"version": 3}, "chat", "answers contexts references", [
+        (f"noise_sensitivity_{kind}", f"wrong claims from {kind} passages", "lower", "share", "Claims", "answer", True)
+        for kind in ("relevant", "irrelevant")
+    ]),
+    (NuggetRecall(), {"version": 2, "max_nuggets": 20}, "chat", "answers references", [
+        (f"nuggets_{name}", label, "higher", "share", "Nuggets", "answer", True)
+        for name, label in (
+            ("strict_vital", "vital nuggets, strict"), ("strict_all", "all nuggets, strict"),
+            ("vital", "vital nuggets"), ("all", "all nuggets"), ("weighted", "weighted nuggets"),
+        )
+    ]),
+    (SufficientContext(), {"version": 2}, "chat", "contexts", [
+        ("sufficient_context", "sufficient context", "higher", "share", "Contexts", "context", True),
+        ("contradictory_context", "contradictory context", "lower", "share", "Contexts", "context", False),
+    ]),
+]  # fmt: skip
+
+
+def test_what_each_measure_is_known_by_uses_needs_and_shows() -> None:
+    for measure, known, uses, needs, infos in KNOWN:
+        found = {key: value for key, value in identity(measure).items() if "prompt" not in key}
+        assert found == {"component": measure.component, **known}, measure.component
+        assert (sorted(measure.uses), sorted(measure.needs)) == (uses.split(), needs.split())
+        shown = ("name", "label", "direction", "unit", "section", "of", "on_terminal")
+        assert [tuple(getattr(info, name) for name in shown) for info in measure.infos] == infos
+    claims = {measure.component for measure, *_ in KNOWN if getattr(measure, "may_lack_claims", False)}
+    assert claims == {"answer_correctness", "context_recall", "faithfulness", "noise_sensitivity"}
+    longest = {measure.component for measure, *_ in KNOWN if getattr(measure, "sees_longest", False)}
+    assert longest == {"context_recall", "context_relevance", "noise_sensitivity"}
 
 
 def test_the_prompts_are_part_of_what_a_measure_is_known_by_and_repeat_is_not() -> None:

@@ -33,8 +33,8 @@ def logprobs(prompt: str) -> list[float | None]:
 
 
 @contextmanager
-def served(as_llama_cpp: bool = False) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The address of a server of /completions, and its requests; one like llama.cpp's tells of written tokens alone."""
+def served(telling: Any = lambda found: [*found, -0.5]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The address of a server of /completions that tells of the tokens and one that it writes; its requests."""
     asked: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -42,9 +42,9 @@ def served(as_llama_cpp: bool = False) -> Iterator[tuple[str, list[dict[str, Any
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             asked.append({"path": self.path, "key": self.headers["Authorization"], **request})
             found = logprobs(request["prompt"])
-            told = [-0.5] if as_llama_cpp else [*found, -0.5]
+            logged = {"token_logprobs": telling(found)}
             reply = {
-                "choices": [{"text": "", "finish_reason": "length", "logprobs": {"token_logprobs": told}}],
+                "choices": [{"text": "", "finish_reason": "length", "logprobs": logged}],
                 "usage": {"prompt_tokens": len(found), "completion_tokens": 1},
             }
             body = json.dumps(reply).encode()
@@ -107,10 +107,20 @@ def test_a_job_without_answers_pays_each_prompt_once(small: SmallPipelines) -> N
     }
 
 
+@pytest.mark.parametrize(
+    "telling",
+    [
+        lambda found: [-0.5],  # of written tokens alone, as llama.cpp
+        lambda found: found[:-1],
+        lambda found: [*found[:-1], 0.25],
+        lambda found: [*found[:-1], float("-inf")],
+        lambda found: None,
+    ],
+)
 def test_a_server_that_tells_no_probability_of_a_prompt_is_named_as_such(
-    small: SmallPipelines, caplog: pytest.LogCaptureFixture
+    telling: Any, small: SmallPipelines, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with served(as_llama_cpp=True) as (address, _):
+    with served(telling) as (address, _):
         measure = ContextPerplexity(llm=model(address, retries=0))
         job = small(answers={"context_perplexity": measure}, llm=NoLLM())
         assert job.foreseeing["context_log_perplexity"].isna().all()

@@ -15,7 +15,7 @@ from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
 from ragauge.plugins.llm_measures.nugget_file import Nugget, check_nuggets, read_nuggets
-from ragauge.plugins.llm_measures.nuggets import NuggetRecall, nugget_scores
+from ragauge.plugins.llm_measures.nuggets import NuggetRecall
 from scripted_chat import ScriptedChat, always, answers, evidence, topics, unframed, values
 
 TOPICS = topics(("q1", "Who built the tower?", "Anna"), ("q2", "Where is the bridge?", "Linz"))
@@ -51,29 +51,6 @@ def measured(chat: ScriptedChat, tools: Tools, *rows: tuple[str, Any], **fields:
     found = NuggetRecall(**fields).measure(TOPICS, EVIDENCE, TOPICS, answers(*rows), chat.tools(tools))
     frames.check("answer_values", found)
     return values(found)
-
-
-@pytest.mark.parametrize(
-    ("nuggets", "scores"),
-    [
-        # vital: 1, 0.5, 0; okay: 1, 0.5
-        ("V1 V5 V0 O1 O5", (1 / 3, 2 / 5, 1.5 / 3, 3 / 5, (1.5 + 0.5 * 1.5) / (3 + 0.5 * 2))),
-        ("V1", (1, 1, 1, 1, 1)),
-        ("V0", (0, 0, 0, 0, 0)),
-        ("V5", (0, 0, 0.5, 0.5, 0.5)),
-        ("V1 O0 O0", (1, 1 / 3, 1, 1 / 3, 1 / 2)),
-    ],
-)
-def test_the_five_scores_by_hand(nuggets: str, scores: tuple[float, ...]) -> None:
-    kinds, said = {"V": "vital", "O": "okay"}, {"1": "support", "5": "partial_support", "0": "not_support"}
-    given = nuggets.split()
-    found = nugget_scores([kinds[one[0]] for one in given], [said[one[1]] for one in given])
-    assert found == {name: pytest.approx(value) for name, value in zip(NAMES, scores, strict=True)}
-
-
-def test_without_a_vital_nugget_what_counts_vital_ones_is_missing() -> None:
-    assert nugget_scores(["okay"], ["support"]) == {"strict_all": 1, "all": 1, "weighted": 1}
-    assert nugget_scores([], []) == {}
 
 
 def test_made_once_a_topic_and_assigned_once_a_distinct_answer(tools: Tools) -> None:
@@ -217,10 +194,14 @@ def test_a_bad_file_names_file_line_and_what_is_allowed(tmp_path: Path, rows: li
 def test_unknown_qids_and_topics_without_nuggets_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = lines(tmp_path, of("q1", ("a", "vital")), of(7, ("a", "vital")))
     assert read_nuggets(file) == {"q1": (Nugget("a", "vital"),), "7": (Nugget("a", "vital"),)}
+    of_others = "1 qids in it are no topic of the dataset ('7')"
     with caplog.at_level(logging.INFO):
-        check_nuggets(file, ["q1", "q2"])
-    assert caplog.messages == [
-        f"{file}: 1 of 2 topics have no nuggets in it ('q2'); 1 qids in it are no topic of the dataset ('7')"
+        for qids in (["q1"], ["q1", "q2", "q3", "q4"], ["q1", "q2", "q3", "q4", "q5"], ["q1", "7"]):
+            check_nuggets(file, qids)
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
+        ("INFO", f"{file}: {of_others}"),
+        ("WARNING", f"{file}: 3 of 4 topics have no nuggets in it ('q2', 'q3', 'q4'); {of_others}"),
+        ("WARNING", f"{file}: 4 of 5 topics have no nuggets in it ('q2', 'q3', 'q4', …); {of_others}"),
     ]
 
 

@@ -6,15 +6,12 @@ import json
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.identity import identity
 from ragauge.contract.measures import MeasuresPassages
 from ragauge.contract.protocols import Tools
-from ragauge.plugins.llm_measures.context_precision import ContextPrecision, average_precision, read_useful
+from ragauge.plugins.llm_measures.context_precision import ContextPrecision, read_useful
 from ragauge.plugins.llm_measures.context_relevance import ContextRelevance, read_needed
 from scripted_chat import ScriptedChat, always, answers, evidence, topics, unframed, used, values
 
@@ -33,27 +30,12 @@ def useful_with(word: str) -> ScriptedChat:
     return ScriptedChat(lambda prompt, n: json.dumps({"reason": "so", "useful": word in passage_in(prompt)}))
 
 
-@pytest.mark.parametrize(
-    ("useful", "value"),
-    [
-        ([True], 1.0),
-        ([False], 0.0),
-        ([], 0.0),
-        ([True, False, True], (1 / 1 + 2 / 3) / 2),
-        ([False, False, True, True, False], (1 / 3 + 2 / 4) / 2),
-        ([False, True], 1 / 2),
-    ],
-)
-def test_context_precision_by_hand(useful: list[bool], value: float) -> None:
-    assert average_precision(useful) == pytest.approx(value)
-
-
 def test_every_passage_is_asked_about_once_whatever_budget_and_topic_rank(tools: Tools) -> None:
     chat, measure = useful_with("Anna"), ContextPrecision()
     assert isinstance(measure, MeasuresPassages)
     rows = [("q1", "It is high.", None), ("q1", "Anna built it.", None), ("q1", "Anna lived here.", None)]
     found = measure.measure_passages(
-        TOPICS, NO_EVIDENCE, used(*rows, ("q2", "Anna built it.", None)),
+        TOPICS, NO_EVIDENCE, used(*rows, ("q2", "Anna built it.", None))[::-1],
         answers(("q1", "x"), ("q2", None)), chat.tools(tools),
     )  # fmt: skip
     frames.check("answer_values", found)
@@ -170,13 +152,14 @@ def test_context_relevance_is_over_all_sentences_of_the_context(tools: Tools) ->
         numbers = [int(number) for number, text in re.findall(r'(\d+): "(.*)"', prompt) if "Anna" in text]
         return json.dumps({"needed": numbers})
 
-    rows = used(("q1", TWO, None), ("q1", "Nothing here. Nor here. Anna again.", None), ("q1", "  ", None))
+    texts = ((TWO, None), ("Nothing here. Nor here. Anna again.", None), ("  ", None), ("It is cut off.", 0))
+    rows = used(*(("q1", *text) for text in texts))[::-1]
     found = ContextRelevance().measure_passages(
         TOPICS, NO_EVIDENCE, rows, answers(("q1", "x")), ScriptedChat(reply).tools(tools)
     )
     assert values(found)["q1", "context_relevance"] == (pytest.approx(2 / 5), "ok")
     detail = json.loads(found["detail"][0])["passages"]
-    assert [(one["sentences"], one["needed"]) for one in detail] == [(2, [1]), (3, [3]), (0, [])]
+    assert [tuple(one.values()) for one in detail] == [("d0", 0, 2, [1]), ("d1", 1, 3, [3]), ("d2", 2, 0, [])]
 
 
 @pytest.mark.parametrize(
@@ -201,20 +184,3 @@ def test_a_wrong_option_is_named() -> None:
         ContextRelevance(by="words")
     with pytest.raises(ConfigError, match=r"answers.context_precision.prompt=.*must hold \$question"):
         ContextPrecision(prompt="Is $passage good?")
-
-
-def test_values_that_a_store_holds_of_context_relevance_are_still_found() -> None:
-    known = identity(ContextRelevance(prompt="Which of $sentences does $question need?", repeat=3))
-    assert known == {
-        "component": "context_relevance",
-        "version": 3,
-        "by": "sentences",
-        "prompt": "Which of $sentences does $question need?",
-    }
-
-
-@given(st.lists(st.booleans(), max_size=12))
-def test_average_precision_is_that_of_its_definition(useful: list[bool]) -> None:
-    ranks = [k for k in range(1, len(useful) + 1) if useful[k - 1]]
-    slow = [sum(useful[:k]) / k for k in ranks]
-    assert average_precision(useful) == pytest.approx(sum(slow) / len(slow) if slow else 0.0)

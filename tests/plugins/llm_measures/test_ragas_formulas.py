@@ -1,7 +1,6 @@
 """The measures on given verdicts beside RAGAS's formulas, written anew from its paper and documentation.
 
-RAGAS: Es et al., EACL 2024, and the pages of its metrics (faithfulness, response relevancy, answer
-correctness, context recall, noise sensitivity).
+RAGAS: Es et al., EACL 2024, and the pages of its metrics (answer correctness, noise sensitivity).
 """
 
 from __future__ import annotations
@@ -12,17 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragauge.plugins.llm_measures.answer_correctness import claims_f1
-from ragauge.plugins.llm_measures.answer_relevancy import relevancy
 from ragauge.plugins.llm_measures.claims import Match, Verdict
-from ragauge.plugins.llm_measures.faithfulness import faithfulness
 from ragauge.plugins.llm_measures.noise_sensitivity import noise_sensitivity
-
-STANCES = st.sampled_from(["supported", "contradicted", "absent"])
-
-
-def ragas_share(verdicts: list[int]) -> float:
-    """Faithfulness and context recall: verdicts of 1 over all verdicts."""
-    return sum(verdicts) / len(verdicts) if verdicts else float("nan")
 
 
 def ragas_f1(tp: int, fp: int, fn: int) -> float:
@@ -41,25 +31,12 @@ def ragas_noise(in_reference: np.ndarray, of_claims: np.ndarray, of_statements: 
     return float(np.mean(faithful & ~in_reference))
 
 
-@given(st.lists(STANCES, min_size=1, max_size=30))
-def test_faithfulness_and_context_recall_equal_ragas(stances: list[str]) -> None:
-    verdicts = [Verdict(stance) for stance in stances]  # type: ignore[arg-type]
-    assert faithfulness(verdicts)[0] == ragas_share([int(stance == "supported") for stance in stances])
-
-
 @given(st.lists(st.booleans(), min_size=1, max_size=20), st.lists(st.booleans(), min_size=1, max_size=20))
 def test_the_f1_of_claims_equals_ragas_where_both_texts_have_statements(
     claims: list[bool], statements: list[bool]
 ) -> None:
     theirs = ragas_f1(sum(claims), claims.count(False), statements.count(False))
     assert claims_f1(Match(tuple(claims), tuple(statements))) == pytest.approx(theirs)
-
-
-@given(st.lists(st.floats(-1, 1), min_size=1, max_size=5), st.booleans())
-def test_relevancy_equals_ragas(cosines: list[float], noncommittal: bool) -> None:
-    # Theirs multiplies by 0 where all generations say noncommittal; here one request says it once.
-    theirs = np.mean(cosines) * int(not noncommittal)
-    assert relevancy(cosines, noncommittal) == pytest.approx(theirs)
 
 
 @settings(max_examples=200)
