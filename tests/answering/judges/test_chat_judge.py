@@ -3,6 +3,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -292,8 +293,9 @@ def test_with_faults_every_candidate_has_its_class_or_none(tools: Tools) -> None
 
 
 def test_a_candidate_that_occurs_twice_is_an_error(tools: Tools) -> None:
+    given = candidates(("q1", "a", "x"), ("q1", "a", "y"), ("q2", "b", "x"), ("q2", "b", "y"))
     with pytest.raises(DataError, match="'q1', candidate 'a'"):
-        judge().judge_candidates(TOPICS, EVIDENCE, candidates(("q1", "a", "x"), ("q1", "a", "y")), tools)
+        judge().judge_candidates(TOPICS, EVIDENCE, given, tools)
 
 
 # --- stability ----------------------------------------------------------------------------------------
@@ -330,6 +332,9 @@ def test_a_judge_that_looks_at_the_position_is_found_out(tools: Tools) -> None:
         labels, again = repeated(part, topics, evidence, given, tools)
         assert sum(server.calls.values()) == before + 10
         assert again["calls"].sum() == 10
+        assert again.index.tolist() == list(range(20))
+        able = np.array(sorted(topics["qid"]), dtype=object)
+        assert set(again["qid"]) == set(np.random.default_rng(0).choice(able, 5, replace=False))
         assert repeated(part, topics, evidence, given, tools)[0].equals(labels)
         assert sum(server.calls.values()) == before + 10
     same, other = (labels[labels["order"] == order] for order in ("same", "other"))

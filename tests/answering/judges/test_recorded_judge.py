@@ -63,7 +63,9 @@ def test_what_is_no_class_is_named(tmp_path: Path, tools: Tools, label: str) -> 
         judged(tmp_path, text, tools, "labels.jsonl")
 
 
-def test_a_file_without_labels(tmp_path: Path, tools: Tools) -> None:
+def test_a_file_without_labels_and_no_answers_for_which_none_is_read(tmp_path: Path, tools: Tools) -> None:
+    none = RecordedJudge(path="nowhere.csv").judge(TOPICS, pd.DataFrame(), ANSWERS.iloc[:0], tools)
+    assert len(frames.check("verdicts", none)) == 0
     with pytest.raises(DataError, match="no row has a label, a judge class 1 to 5"):
         judged(tmp_path, "qid,rating\nq1,5\nq2,4\n", tools)
 
