@@ -1,8 +1,24 @@
 from __future__ import annotations
 
 from ragauge.contract import frames
-from ragauge.datasets import SampleDataset
+from ragauge.contract.identity import identity
+from ragauge.datasets import CsvDataset, JsonlDataset, SampleDataset, SamplesDataset
 from ragauge.texts.sentences import sentence_spans
+
+
+def test_what_the_key_of_a_source_holds_where_nothing_is_set() -> None:
+    columns = {
+        "docno_column": "id", "title_column": "title", "text_column": "text", "qid_column": None,
+        "query_column": "question", "answer_column": "answer", "evidence_column": "text_ids", "attribute_columns": [],
+    }  # fmt: skip
+    for source, name, version, fields in (
+        (CsvDataset(), "csv", 4, columns),
+        (JsonlDataset(), "jsonl", 4, {}),
+        (SamplesDataset(), "samples", 3, {}),
+        (SampleDataset(), "sample", 1, {}),
+    ):
+        known = {"component": name, "version": version, "on_error": "raise", "limit": None}
+        assert identity(source) == {**known, **fields}
 
 
 def test_sample_has_the_promised_shape() -> None:

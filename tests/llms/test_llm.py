@@ -479,6 +479,9 @@ def test_redact_removes_values_of_the_environment_and_forms_of_keys(monkeypatch:
         ({"price": {"prompt": 1, "completion": "x"}}, "price"),
         ({"max_cost_usd": 5}, "needs price"),
         ({"max_cost_usd": -1, "price": {"prompt": 1, "completion": 1}}, "max_cost_usd: -1"),
+        ({"give_up_after": 0}, "give_up_after: 0"),
+        ({"max_wait": -1}, "max_wait: -1"),
+        ({"expected_tokens": -1}, "expected_tokens: -1"),
     ],
 )
 def test_values_out_of_range_are_refused(fields: dict[str, Any], says: str) -> None:
@@ -511,6 +514,19 @@ def test_mappings_and_sequences_of_any_kind_are_plain_in_the_settings() -> None:
     found = ChatLLM(chat=given).chat
     assert found == {"_target_": FAKE, "responses": ["x"], "metadata": {"a": [{"b": [1, None]}], "7": 0.5}}
     assert json.dumps(found)
+
+
+def test_what_a_chat_model_is_where_nothing_is_set() -> None:
+    chat = {"_target_": FAKE, "responses": ["x"]}
+    assert identity.identity(ChatLLM(chat=chat)) == {"component": "chat", "version": 1, "chat": chat}
+    unset = ("requests_per_minute", "api_key_env", "price", "max_cost_usd", "budget", "ledger")
+    assert vars(ChatLLM(chat=chat)) == {
+        "chat": chat, "concurrency": 4, "timeout": 120.0, "retries": 5, "backoff": 1.0, "max_wait": 300.0,
+        "give_up_after": 25, "expected_tokens": 60, "submit": "now", "submit_wait": True, "submit_poll": 30.0,
+        "submit_price_factor": 0.5, "language": "english", **dict.fromkeys(unset),
+    }  # fmt: skip
+    ends = {"concurrency": 1, "retries": 0, "backoff": 0, "give_up_after": 1, "expected_tokens": 0, "max_wait": 0.5}
+    assert ChatLLM(chat=chat, **ends)  # type: ignore[arg-type]
 
 
 def test_the_identity_leaves_out_how_the_model_is_reached() -> None:
