@@ -75,6 +75,7 @@ def test_a_system_says_its_values_on_the_first_topics(made: Callable[..., Any], 
         ["q1", "q2", "q3", "q4", "q5"], key=lambda q: hashlib.blake2b(f"3\0{q}".encode(), digest_size=16).digest()
     )
     assert good.order == bad.order == order
+    assert good.pipeline.components.embedder.backend in ("onnx", "torch")  # what auto stands for
     for name, system in {"good": good, "bad": bad}.items():
         assert (system.name, system.seed) == (answers(tmp_path, name), 3)
         assert system.folder == tmp_path / "sweep" / str([*F1].index(name))

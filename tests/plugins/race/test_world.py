@@ -206,6 +206,10 @@ def test_added_topics_are_a_stratum_and_the_latest_other_race_is_named(
     _, race, _ = raced(tmp_path, monkeypatch, qids, margin=0.2, alpha=0.1)
     assert "raced before with margin 0.3, alpha 0.2 (" in race["note"]
     assert "drops the best in at most 10%. All 4 together do in up to 70%" in race["note"]
+    # Topics that an earlier race had and this one lacks make no strata.
+    jobs, race, _ = raced(tmp_path, monkeypatch, qids[40:])
+    assert "raced before with margin 0.2, alpha 0.1, 90 topics, not these (" in race["note"]
+    assert all(job[1].removeprefix("llm.sample=").isdigit() for job in jobs)
 
 
 def test_the_money_runs_out(
