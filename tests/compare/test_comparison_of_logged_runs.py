@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from mlflow import MlflowClient
 from scipy import stats
 
 from logged_runs import LoggedRuns, questions
@@ -113,6 +114,8 @@ def test_runs_of_the_same_name_are_told_apart_by_their_ids(logged: LoggedRuns) -
     keys = ["store", "cluster", "retriever.top_k", "dataset.limit"]
     every = [logged.job(rows(SIM), params=dict.fromkeys(keys, k), llm=k) for k in ("5", "9")]
     assert list(compare(every, logged.uri).params) == ["llm", *reversed(keys)]
+    MlflowClient(logged.uri).delete_tag(every[0], "compressor")  # of a version that had none
+    assert list(compare(every, logged.uri).params)[:2] == ["compressor", "llm"]
 
 
 def test_a_run_without_verdicts_is_compared_by_its_scores_alone(logged: LoggedRuns, sweep: str) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from ragauge import compare as comparing
+from ragauge.contract.errors import ConfigError
 from ragauge.contract.jobs import Compared
 from ragauge.contract.measures import AnswerMeasureInfo
 
@@ -228,6 +229,9 @@ def test_a_column_has_its_kind_and_marks_the_best_of_each_budget_unless_all_are_
     assert asked[:4] == ["ir_score", "correct_share", "hallucination_share", "judge_share_missing"]
     assert {*more} <= {*asked}
     assert not [name for name in asked if name.endswith(("_lo", "_hi"))]
+    with pytest.raises(ConfigError, match=r"no run has 'speed'; there are ir_score, correct_share, hall") as refused:
+        comparing.choose_metrics(found, "ir_score,speed")
+    assert "_lo" not in str(refused.value)
     free = replace(found, runs=found.runs.assign(cost_usd=0.0))
     assert "cost_usd" not in comparing.choose_metrics(free)
 
