@@ -152,6 +152,9 @@ def test_what_changes_a_reply_asks_again_and_what_does_not_does_not(store: Store
                 assert not ask(service(server, **other), store, "Who?")[0].cached
             assert identity(service(server, **other)) != identity(service(server))
         assert server.calls["Who?"] == 3
+    found = service("http://localhost:1/ask", version=2, method="PUT").identity()
+    assert (found["component"], found["service"]["version"], found["service"]["method"]) == ("service", 2, "PUT")
+    assert found["service"]["request"] == {"question": "{question}"}
 
 
 def test_user_password_and_key_are_no_part_of_the_address(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,6 +230,8 @@ def test_statuses_and_lost_connections_are_tried_again_as_those_of_chat_models(
         (reply,) = ask(service(server), store, "Who?")
         assert server.calls["Who?"] == calls
     assert (reply.text is None) == (calls == 1)
+    if fault == "422":  # what the service says of it is told
+        assert re.search(r"422[^:]*: .*refused with 422; you sent", str(reply.error)), reply.error
 
 
 @pytest.mark.parametrize("fault", ["hang", "drip"])

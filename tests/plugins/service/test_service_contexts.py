@@ -135,8 +135,8 @@ def test_what_a_retriever_cannot_do_without_is_told_before_any_work(
 
 
 def test_what_is_sent_and_read_is_the_identity_and_where_is_not() -> None:
-    def retriever(top_k: int = 100, **service: Any) -> dict[str, Any]:
-        return identity(ServiceContexts({"url": "http://localhost:1/ask", **service}, top_k))
+    def retriever(*top_k: int, **service: Any) -> dict[str, Any]:
+        return identity(ServiceContexts({"url": "http://localhost:1/ask", **service}, *top_k))
 
     assert retriever() == retriever(timeout=3.0, url="http://localhost:2/ask")
     assert (retriever()["component"], retriever()["top_k"]) == ("service", 100)
