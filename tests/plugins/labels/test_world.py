@@ -218,11 +218,15 @@ def test_a_sheet_draws_what_plain_loops_draw(several: bool, tmp_path: Path, caps
     found = pd.read_csv(sheet)
     for column in ("qid", "system", "answer", "judge_class"):
         assert found[column].astype(str).tolist() == twin[column].astype(str).tolist()
-    assert found["probability"].tolist() == pytest.approx(twin["probability"].tolist(), rel=1e-6)
+    assert found["probability"].tolist() == pytest.approx(twin["probability"].tolist(), rel=1e-9)
     assert found["label"].isna().all()
     said = capsys.readouterr().out
     assert f"{len(twin)} of 15 answers of 2 system(s), 0 with a label" in said
     assert "by verdict and IR score alone; 70% of the draw is uniform" in said
+    # Of a system with no more answers all are drawn for certain.
+    if not several:
+        assert main([str(tmp_path / "sweep"), "--budget", "15", "--out", str(tmp_path / "all.csv")]) == 0
+        assert pd.read_csv(tmp_path / "all.csv").query("system == 'sim'")["probability"].tolist() == [1.0] * 7
 
 
 @pytest.mark.parametrize(("errs", "share"), [("on low scores", 0.2), ("on each fourth", 0.6), ("on each sixth", 0.7)])

@@ -30,7 +30,7 @@ def places(sizes: pd.Series, seed: int = 0, salt: str = "") -> np.ndarray:
     texts = [f"labels\0{seed}\0{salt}\0{qid}".encode("utf-8", "surrogatepass") for qid in sizes.index]
     whole = [int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) for text in texts]
     place = np.empty(len(sizes), dtype=int)
-    ranks = (np.array(whole, dtype=np.float64) + 0.5) / 2.0**64 / sizes.to_numpy(dtype=float)
+    ranks = np.array(whole, dtype=np.float64) / sizes.to_numpy(dtype=float)
     place[np.argsort(ranks, kind="stable")] = np.arange(len(sizes))
     return place
 
