@@ -161,7 +161,11 @@ def test_a_retriever_compared_to_itself_overlaps_in_all_and_one_that_misses_half
     half = compare_to_exact(Sim(top_k=5), Sim(), chunks, topics, tmp_path / "half", tools)
     assert half["overlap_at_10"] == 0.5
     # What finds nothing for b overlaps in half, whose scores are off by a quarter at most.
-    spoil = {"spoil": staticmethod(lambda run: run[run["qid"] == "a"].assign(score=lambda r: r["score"] + 0.25))}
+    spoil = {
+        "spoil": staticmethod(
+            lambda run: run[run["qid"] == "a"].assign(score=lambda r: r["score"] + (r["rank"] == 0) / 4)
+        )
+    }
     lost = dataclasses.dataclass(frozen=True)(type("Spoilt", (Broken,), spoil))()
     other = compare_to_exact(lost, Sim(), chunks, topics, tmp_path / "other", tools)
     assert (other["overlap_at_10"], other["score_error"]) == (0.5, pytest.approx(0.25))

@@ -58,7 +58,17 @@ def needs_more(chunks):
 def in_memory(chunks):
     """A transformer that finds every chunk for every topic, all with the same score."""
     found = chunks[["docno"]].assign(score=1.0, rank=range(len(chunks)))
-    return pt.apply.generic(lambda topics: topics.merge(found, how="cross"))
+
+    def transform(topics):
+        assert list(topics.columns) == ["qid", "query"]
+        return topics.merge(found, how="cross")
+
+    return pt.apply.generic(transform)
+
+
+def doubled():
+    """A stage that changes the texts."""
+    return pt.apply.generic(lambda run: run.assign(text=run["text"] * 2))
 
 
 def faulty(what):
@@ -165,6 +175,12 @@ class TestPyTerrierPipeline:
         lengths = dict(zip(CHUNKS["docno"], CHUNKS["text"].str.len(), strict=True))
         assert dict(zip(run["docno"], run["score"], strict=True)) == {"paris%p0": lengths["paris%p0"]}
         assert ranker(TOPICS)["score"].tolist() == run["score"].tolist()
+
+    def test_a_text_that_a_stage_changed_stays_changed(self, tmp_path):
+        stages = [{"_target_": f"team.{name}"} for name in ("in_memory", "longest", "doubled", "longest")]
+        run = search(PyTerrierPipeline({"_target_": "pyterrier.Compose", "_args_": stages}), tmp_path)
+        lengths = dict(zip(CHUNKS["docno"], CHUNKS["text"].str.len(), strict=True))
+        assert run["score"].tolist() == [2 * lengths[docno] for docno in run["docno"]]
 
     def test_a_stage_that_misses_another_column_is_one_line(self, tmp_path):
         stages = [{"_target_": "team.in_memory"}, {"_target_": "team.reads_title"}]
