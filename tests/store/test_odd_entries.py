@@ -120,6 +120,10 @@ def test_an_odd_entry_is_damaged_and_made_again(
 def test_verify_deletes_an_odd_entry_and_nothing_that_it_leads_to(odd: str, tmp_path: Path) -> None:
     entry = Store(tmp_path).get_frames(KEY, lambda: FRAMES).path
     ODD[odd](entry)
+    if (key := entry.parent / "elsewhere" / KEY_FILE).exists():
+        os.utime(key, (1000, 1000))
+        assert Store(tmp_path).find(KEY) is None
+        assert key.stat().st_mtime == 1000  # no use of what a link leads to
     assert main(["verify", "--delete", "--store", str(tmp_path)]) == 2
     assert not os.path.lexists(entry)
     elsewhere = entry.parent / "elsewhere"

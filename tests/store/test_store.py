@@ -246,7 +246,10 @@ def test_a_file_system_without_locks_is_refused(store: Store, monkeypatch: pytes
     def refused(self) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
+    known = Key("values", 1)
+    store.get(known, write_text("one"))
     monkeypatch.setattr(_entries.FileLock, "acquire", refused)
+    assert not store.get(known, refuse).made  # what is there is read without a lock
     with pytest.raises(ConfigError, match=r"cannot be locked \(No locks available\)"):
         store.get(KEY, write_text("one"))
 
