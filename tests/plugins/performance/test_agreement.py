@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
 from ragauge.plugins.performance.agreement import Agreement
 from ragauge.plugins.performance.overlap import rank_biased_overlap
-from ragauge.retrieval.retrievers import Oracle, Sim
+from ragauge.retrieval.retrievers import BM25, Oracle, Sim
 from small_pipeline import SmallPipelines, own_values
 
 
@@ -86,19 +87,45 @@ def test_the_mean_agreement_leaves_out_the_system_itself() -> None:
 
 
 def test_a_job_ranks_beside_what_the_measure_names(small: SmallPipelines) -> None:
-    options = {"sim": Sim(top_k=1), "other": Sim()}
+    sim = {"_target_": "ragauge.retrieval.retrievers.Sim", "top_k": 1}
+    options = {"sim": sim, "bm25": BM25(), "other": Sim()}
     job = small(answers={"agreement": Agreement(beside=["sim"], depth=2, options=options)}, retriever=Sim(top_k=2))
-    values = own_values(job)
-    assert set(values["status"]) == {"none"}  # the reference is the system itself, at the depth that is compared
-    reranked = small(answers={"agreement": Agreement(beside=["sim"], depth=3, options=options)}, retriever=Sim(top_k=2))
-    values = own_values(reranked)
-    assert values["status"].eq("ok").all()
-    assert values["value"].tolist() == pytest.approx([1, 1, 1])  # two hits beside three, of which two are the same
-    assert "agreement" in reranked.foreseeing  # a predictor reads it before an answer is made
+    assert set(own_values(job)["status"]) == {"none"}  # the reference is the system itself, at the depth compared
+    assert "agreement" in job.foreseeing  # a predictor reads it before an answer is made
+    # The same is stored under other settings and budgets, and is not taken for what these ask for.
+    lists = [small(retriever=one).frame("run").groupby("qid")["docno"].agg(list) for one in (Sim(3), BM25(top_k=3))]
+    assert not lists[0].equals(lists[1])
+    for p, n_tokens in ((0.9, 8), (0.5, 8), (0.5, 4)):
+        agreement = Agreement(beside=["bm25", "sim"], depth=3, persistence=p, options=options)
+        values = own_values(small(answers={"agreement": agreement}, retriever=Sim(top_k=2), n_tokens=n_tokens))
+        assert values["n_tokens"].tolist() == [n_tokens] * 3
+        # Two hits beside three of BM25, and beside three that begin with the two.
+        expected = [(rank_biased_overlap(own[:2], other, p) + 1) / 2 for own, other in zip(*lists, strict=True)]
+        assert values["value"].tolist() == pytest.approx(expected)
+
+
+@dataclass(frozen=True)
+class Brings(Sim):
+    """A retriever that has texts of its own beside the chunks."""
+
+    def bring(self, *_: object) -> None: ...
+
+
+@dataclass(frozen=True)
+class SearchesNothing:
+    top_k: int = 10
 
 
 def test_what_cannot_be_asked_beside_is_named() -> None:
+    usual = Agreement(beside=["sim", "sim"], options={"sim": Sim(), "other": Oracle()})
+    assert (usual.beside, usual.options, usual.depth, usual.persistence) == (["sim"], {"sim": Sim(10)}, 10, 0.9)
+    (info,) = usual.infos
+    assert (info.of, info.unit, info.on_terminal, info.compared) == ("ranking", "ratio", False, False)
     with pytest.raises(ConfigError, match=r"answers\.agreement\.beside.*allowed are lists of one or more of sim"):
         Agreement(beside=["mmr"], options={"sim": Sim()})
-    with pytest.raises(ConfigError, match=r"answers\.agreement\.options\.oracle: Oracle does not search"):
-        Agreement(beside=["oracle"], options={"oracle": Oracle()})
+    for wrong in (Oracle(), Brings()):
+        with pytest.raises(ConfigError, match=rf"answers\.agreement\.options\.x: {type(wrong).__name__} does not"):
+            Agreement(beside=["x"], options={"x": wrong})
+    for changes, key in (({"depth": 0}, "depth"), ({"persistence": 1.0}, "persistence")):
+        with pytest.raises(ConfigError, match=f"answers.agreement.{key}"):
+            Agreement(beside=["sim"], options={"sim": Sim()}, **changes)

@@ -20,10 +20,10 @@ from ragauge.plugins.performance.predictors import QueryPerformance
 from small_pipeline import SmallPipelines
 
 DEPTH, P = 2, 0.5
-# c has no hit; a, b, d, e and f are five lists. d has function words alone, e no word, b and f a score below 0,
-# which b has beyond the depth.
+# c has no hit; a, b, d, e and f are five lists. d has function words alone, e no word; beyond the depth b has a score
+# below 0, and f one of 0.
 QUESTIONS = {"a": "the red fox", "b": "blue whale song", "c": "green", "d": "the of", "e": "!!!", "f": "deep sea"}
-SCORES = {"a": [4, 2, 1, 1], "b": [6, 3, -3], "d": [5, 5], "e": [9, 1, 2], "f": [2, -1], "x": [70, 1]}
+SCORES = {"a": [4, 2, 1, 1], "b": [6, 3, -3], "d": [5, 5], "e": [9, 1, 2], "f": [2, 1, 0], "x": [70, 1]}
 # By rank: qid, text, how much of it stands in the context, and its cosine with the question.
 PASSAGES = [
     ("a", "of no use", 9, 0.9), ("a", "a red fox", 9, 0.1), ("a", "red hen", 7, 0.5),
@@ -102,12 +102,38 @@ def test_every_topic_has_a_row_of_every_predictor(tools: Tools, vectors: bool) -
     numbers = [math.nan if isinstance(v, str) else v for *_, v in rows]
     assert found["value"].tolist() == pytest.approx(numbers, nan_ok=True)
     assert set(found["n_tokens"]) == {100}
+    assert found.index.equals(pd.RangeIndex(len(rows)))
+
+
+def test_labels_units_and_usual_settings() -> None:
+    shown = [(i.name, i.label, i.of) for i in QueryPerformance().infos]
+    assert shown == [
+        ("top_score", "first score", "ranking"), ("score_drop", "first score less the last", "ranking"),
+        ("nqc", "NQC", "ranking"), ("wig", "WIG", "ranking"), ("smv", "SMV", "ranking"),
+        ("question_coverage", "question's words in the context", "context"),
+        ("order_agreement", "agreement of orders", "context"),
+        ("question_similarity", "similarity of the nearest passage", "context"),
+        ("mean_similarity", "mean similarity of the passages", "context"),
+    ]  # fmt: skip
+    others = {(i.direction, i.unit, i.section, i.on_terminal, i.compared) for i in QueryPerformance().infos}
+    assert others == {("higher", "score", "Without evidence", False, False)}
+    assert QueryPerformance() == QueryPerformance(depth=10, persistence=0.9, vectors=True)
+    assert QueryPerformance(depth=2, persistence=0.999, vectors=False)
+
+
+def test_passages_with_the_same_words_stand_in_the_order_of_words_as_they_come(tools: Tools) -> None:
+    rows = [("a", 100, i, i, f"a{i}", f"fox {i}", 9) for i in range(60)]
+    passages = pd.DataFrame(rows, columns=["qid", "n_tokens", "position", "rank", "docno", "text", "chars"])
+    topics, run, _ = frames(SCORES)
+    found = QueryPerformance(vectors=False).measure_ranking(topics, run, passages, 100, tools)
+    assert found[found["measure"] == "order_agreement"]["value"].tolist()[0] == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
     ("scores", "status"),
     [
         ({"a": [1, 0.5], "b": [1, 0.5, 0.3], "d": [1, 0.5]}, {"none"}),  # lists of a length are equal: ranks alone
+        ({"a": [1, 0.5], "b": [1, 0.5]}, {"none"}),
         ({"a": [1, 0.5], "b": [1, 0.4]}, {"ok"}),
         ({"a": [1, 0.5]}, {"ok"}),
     ],
@@ -115,7 +141,7 @@ def test_every_topic_has_a_row_of_every_predictor(tools: Tools, vectors: bool) -
 def test_ranks_alone_are_no_scores(tools: Tools, scores: dict[str, list[float]], status: set[str]) -> None:
     found = QueryPerformance(vectors=False).measure_ranking(*frames(scores), 100, tools).set_index("measure")
     there = found[found["qid"].isin(list(scores))]
-    assert set(there.loc["top_score", "status"] if len(scores) > 1 else [there.loc["top_score", "status"]]) == status
+    assert set(there.loc[["top_score"], "status"]) == status
     if status == {"ok"}:  # all first scores are equal
         assert there.loc[["top_score"], "value"].eq(0).all()
 
@@ -125,9 +151,10 @@ def test_a_list_of_zeros_has_no_spread_beside_its_size(tools: Tools) -> None:
     assert found[found["measure"] == "nqc"]["value"].tolist()[:2] == [-1, 1]
 
 
-@pytest.mark.parametrize(("apart", "value"), [(1e-7, 1), (1e-12, 0)])
-def test_a_spread_that_only_rounding_makes_is_none(tools: Tools, apart: float, value: float) -> None:
-    found = QueryPerformance(vectors=False).measure_ranking(*frames({"a": [1, 0], "b": [1 + apart, 0]}), 100, tools)
+@pytest.mark.parametrize(("size", "apart", "value"), [(1, 1e-7, 1), (1e-12, 1e-7, 1), (1, 1e-12, 0), (1e6, 1e-12, 0)])
+def test_a_spread_that_only_rounding_makes_is_none(tools: Tools, size: float, apart: float, value: float) -> None:
+    scores = {"a": [size, 0], "b": [size * (1 + apart), 0]}
+    found = QueryPerformance(vectors=False).measure_ranking(*frames(scores), 100, tools)
     assert found[found["measure"] == "top_score"]["value"].tolist()[:2] == pytest.approx([-value, value], abs=1e-3)
 
 
