@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -16,8 +17,6 @@ from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.protocols import Tools
 from ragauge.plugins.expansion.expanders import DocumentExpander, NeighbourExpander, ParentExpander
-from ragauge.retrieval.chunkers import TokenChunker
-from ragauge.retrieval.expanders import NoExpander
 from ragauge.texts.tokenizers import WordTokenizer
 
 TEXT = "One two. Three four.\n\nFive six.  Seven eight. Nine ten."
@@ -111,14 +110,6 @@ def test_passages_that_touch_are_one_and_those_with_text_between_them_are_not(to
     assert found["text"].tolist() == ["Nine ten.", "Alpha.", "Gamma.", "Gamma.", "Alpha."]
 
 
-def test_text_that_stands_twice_in_a_document_is_not_the_same_text(tools: Tools) -> None:
-    docs = docs_of({"d": "Yes. No. Maybe. Yes. No. Perhaps."})
-    chunks = chunks_of(docs, [("d", 0, 4), ("d", 5, 8), ("d", 9, 15), ("d", 16, 20), ("d", 21, 24)])
-    found = expand(AS_THEY_ARE, {"q": ["d%p3", "d%p0"]}, tools, docs=docs, chunks=chunks)
-    assert found["text"].tolist() == ["Yes.", "Yes."]
-    assert found["start"].tolist() == [16, 0]
-
-
 def test_the_same_text_of_two_topics_or_documents_is_not_merged(tools: Tools) -> None:
     docs = docs_of({"a": "Same text.", "b": "Same text."})
     chunks = chunks_of(docs, [("a", 0, 10), ("b", 0, 10)])
@@ -137,14 +128,6 @@ def test_windows_are_those_of_each_document_among_many(tools: Tools) -> None:
     found = expand(ParentExpander(tokens=3), {"q": [f"{name}%p0" for name in words]}, tools, docs=docs,
                    chunks=chunks_of(docs, spans))  # fmt: skip
     assert found["text"].tolist() == [" ".join(of[len(of) // 2 - 1 : len(of) // 2 + 2]) for of in words.values()]
-
-
-def test_overlapping_chunks_stand_once(tools: Tools) -> None:
-    docs = docs_of({"d": TEN})
-    chunks = TokenChunker(size=4, overlap=2).chunk(docs, tools)
-    assert chunks["text"].tolist()[:2] == ["a b c d", "c d e f"]
-    found = expand(NeighbourExpander(width=1), {"q": ["d%p1"]}, tools, docs=docs, chunks=chunks)
-    assert found["text"].tolist() == ["a b c d e f g h"]
 
 
 def test_a_chunk_that_ends_last_need_not_begin_last(tools: Tools) -> None:
@@ -171,6 +154,7 @@ def test_a_chunk_that_ends_last_need_not_begin_last(tools: Tools) -> None:
         (6, "c d e f", "b c d e f g"),
         (3, "c d e f", "c d e f"),  # a hit is never cut
         (10, "e", TEN),
+        (10, "j", TEN),
         (99, "j", TEN),
     ],
 )
@@ -183,11 +167,40 @@ def test_the_hit_stands_in_the_middle_of_its_parent(tools: Tools, tokens: int, s
 
 
 def test_a_hit_that_is_no_whole_token_is_in_its_parent(tools: Tools) -> None:
-    docs = docs_of({"d": "alpha beta gamma  delta"})
+    docs = docs_of({"d": "alpha beta gamma  delta", "e": " \n "})
     # "ta gam" cuts two words; a span of white space holds no token, and the next one is behind it.
-    chunks = chunks_of(docs, [("d", 8, 14), ("d", 16, 18)])
-    found = expand(ParentExpander(tokens=1), {"q": ["d%p0"], "r": ["d%p1"]}, tools, docs=docs, chunks=chunks)
-    assert found["text"].tolist() == ["beta gamma", "  delta"]
+    # So it is behind an empty hit; a document without a token has nothing to widen one with.
+    chunks = chunks_of(docs, [("d", 8, 14), ("d", 16, 18), ("d", 11, 11), ("e", 1, 2)])
+    hits = {"q": ["d%p0"], "r": ["d%p1"], "s": ["d%p2"], "t": ["e%p0"]}
+    found = expand(ParentExpander(tokens=1), hits, tools, docs=docs, chunks=chunks)
+    assert found["text"].tolist() == ["beta gamma", "  delta", "gamma", "\n"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    """A tokenizer that cuts every text at these places."""
+
+    at: list[tuple[int, int]]
+
+    def offsets(self, texts: list[str]) -> list[np.ndarray]:
+        return [np.array(self.at) for _ in texts]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "at", "hit", "wanted"),
+    [
+        (3, [(0, 2), (2, 5), (5, 8), (8, 11)], (6, 8), "bb cc dd"),  # tokens that begin with white space
+        (3, [(0, 3), (3, 6), (6, 9), (9, 11)], (3, 5), "aa bb cc"),  # and that end with it
+        (2, [(0, 1), (3, 5), (1, 2), (6, 8)], (3, 5), "bb"),  # marks in another order than in the text
+    ],
+)
+def test_windows_of_other_tokenizers(tools: Tools, tokens: int, at: Any, hit: tuple[int, int], wanted: str) -> None:
+    docs = docs_of({"d": "aa bb cc dd"})
+    given = dataclasses.replace(tools, tokenizer=Cut(at))  # type: ignore[arg-type]
+    found = expand(
+        ParentExpander(tokens=tokens), {"q": ["d%p0"]}, given, docs=docs, chunks=chunks_of(docs, [("d", *hit)])
+    )
+    assert found["text"].tolist() == [wanted]
 
 
 def test_whole_documents_at_the_place_of_their_best_chunk(tools: Tools) -> None:
@@ -219,9 +232,11 @@ def test_a_chunk_without_its_parent_is_one_line(tools: Tools, expander: Any) -> 
         f"expander={expander.component}: chunk docno='gone%p0' has the parent 'gone', which is no document "
         "of the dataset; without parents use expander=none"
     )
-    beyond = CHUNKS.assign(end=CHUNKS["end"].where(CHUNKS["docno"] != "e%p2", 90))
-    with pytest.raises(DataError, match=r"docno='e%p2' spans the characters 13 to 90 of 'e', which has 19"):
-        expand(expander, {"q": ["d%p0", "e%p2"]}, tools, chunks=beyond)
+    for start, end in ((13, 90), (-1, 5), (13, 12)):
+        wrong = CHUNKS.copy()
+        wrong.loc[wrong["docno"] == "e%p2", ["start", "end"]] = (start, end)
+        with pytest.raises(DataError, match=f"docno='e%p2' spans the characters {start} to {end} of 'e', which has 19"):
+            expand(expander, {"q": ["d%p0", "e%p2"]}, tools, chunks=wrong)
 
 
 @pytest.mark.parametrize(
@@ -231,16 +246,14 @@ def test_a_chunk_without_its_parent_is_one_line(tools: Tools, expander: Any) -> 
         (lambda: NeighbourExpander(depth=0), "expander.depth=0: allowed are integers from 1, and null"),
         (lambda: ParentExpander(tokens=0), "expander.tokens=0: allowed are integers from 1"),
         (lambda: ParentExpander(tokens=1.5), "expander.tokens=1.5: allowed are integers from 1"),  # type: ignore[arg-type]
+        (lambda: ParentExpander(depth=0), "expander.depth=0: allowed are integers from 1, and null"),
         (lambda: DocumentExpander(depth=-1), "expander.depth=-1: allowed are integers from 1, and null"),
     ],
 )
 def test_values_that_are_not_allowed(make: Any, says: str) -> None:
     with pytest.raises(ConfigError, match=says.replace(".", r"\.")):
         make()
-
-
-def test_none_is_the_hits_themselves(tools: Tools) -> None:
-    assert expand(NoExpander(), {"q": ["e%p1", "d%p0"]}, tools)["text"].tolist() == ["Beta.", "One two."]
+    assert (NeighbourExpander(), ParentExpander()) == (NeighbourExpander(1, None), ParentExpander(512, None))
 
 
 # --- against brute force ------------------------------------------------------------------------------------

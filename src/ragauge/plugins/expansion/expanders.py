@@ -65,7 +65,7 @@ def merged(hits: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
     topic, doc, start, end = topic[order], doc[order], start[order], end[order]
     opens = np.r_[True, (topic[1:] != topic[:-1]) | (doc[1:] != doc[:-1])]
     # Up to where text is taken so far, document by document: a number that rises over all of them.
-    base = (np.cumsum(opens) - 1) * (end.max() + 1)
+    base = np.cumsum(opens) * end.max()
     reach = np.maximum.accumulate(base + end) - base
     for row in np.flatnonzero(~opens[1:] & (start[1:] > reach[:-1])) + 1:
         opens[row] = _BLACK.search(texts[doc[row]], reach[row - 1], start[row]) is not None
@@ -162,10 +162,10 @@ def windows(spans: pd.DataFrame, texts: list[str], tokenizer: Tokenizer, tokens:
     count = np.array([len(at) for at in found], dtype=np.int64)
     head = np.cumsum(count) - count  # where the tokens of a document begin
     # The documents one behind the other, so that one search serves them all.
-    sizes = np.array([len(texts[doc]) + 1 for doc in docs], dtype=np.int64)
+    sizes = np.array([len(texts[doc]) for doc in docs], dtype=np.int64)
     base = np.cumsum(sizes) - sizes
     # A normaliser may reorder marks: no token begins or ends before the one in front of it.
-    laid = np.concatenate([np.maximum.accumulate(at, axis=0) + b for at, b in zip(found, base, strict=True)])
+    laid = np.concatenate([np.maximum.accumulate(at) + b for at, b in zip(found, base, strict=True)])
     own_head, own_count = head[which], count[which]
     first = np.searchsorted(laid[:, 1], base[which] + start, side="right") - own_head
     past = np.searchsorted(laid[:, 0], base[which] + end, side="left") - own_head
