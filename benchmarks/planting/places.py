@@ -212,7 +212,8 @@ class _Places(ast.NodeVisitor):
             self._plant(node, f"({ast.unparse(node.left)})", "weight" if weighing else SIGN)
             if weighing:
                 self._unit(node)
-        if kind is ast.BitOr and not text and self.at_call:
+        mapping = any(isinstance(side, ast.Dict | ast.DictComp) for side in (node.left, node.right))
+        if kind is ast.BitOr and mapping and self.at_call:  # of sets and masks the order is the same
             self._changed(node, "order", left=node.right, right=node.left)
         self.generic_visit(node)
 
@@ -257,7 +258,8 @@ class _Places(ast.NodeVisitor):
             self._changed(node, "weight", args=node.args[:1])
         if name in _SEEDED and node.args:
             self._changed(node, "seed", args=[ast.Constant(0)], keywords=[])
-        for part in (node.func, *node.args, *(k.value for k in node.keywords if k.arg not in _LAYOUT)):
+        read = (keyword.value for keyword in node.keywords if keyword.arg not in (*_UNSEEN, *_LAYOUT))
+        for part in (node.func, *node.args, *read):
             self.visit(part)
 
     def _argument(self, node: ast.Call, i: int, name: str) -> None:

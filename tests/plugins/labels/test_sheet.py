@@ -17,11 +17,15 @@ SYSTEMS = ("bm25", "sim")
 TOPICS = 60
 
 
-def write_sweep(folder: Path, judged: bool = True) -> Path:
-    """A sweep's folder as its jobs leave it: of every third topic both systems give the same answer."""
+def write_sweep(folder: Path, judged: bool = True, alike: bool = False) -> Path:
+    """A sweep's folder as its jobs leave it: of every third topic both systems give the same answer.
+
+    alike: the systems differ by an option alone, not by a component.
+    """
     rng = np.random.default_rng(7)
     hard = rng.random(TOPICS)
     for number, system in enumerate(SYSTEMS):
+        retriever, override = ("bm25", f"retriever.top_k={number + 5}") if alike else (system, f"retriever={system}")
         score = np.clip(hard + rng.normal(0, 0.2, TOPICS), 0, 1)
         label = np.where(rng.random(TOPICS) < score, 5, 4)
         job = folder / str(number)
@@ -30,7 +34,7 @@ def write_sweep(folder: Path, judged: bool = True) -> Path:
             {
                 "qid": [f"q{i}" for i in range(TOPICS)], "n_tokens": 100, "ir_score": score, "query": "which?",
                 "answer": [f"answer {i},\n{system if i % 3 else 'both'}" for i in range(TOPICS)], "label": label,
-                "answer_reference": "that", "retriever": system,
+                "answer_reference": "that", "retriever": retriever,
             }
         )  # fmt: skip
         frame.astype({"label": "Int8"}).assign(
@@ -38,9 +42,9 @@ def write_sweep(folder: Path, judged: bool = True) -> Path:
         ).to_parquet(job / "outcomes.parquet", index=False)
         record = {
             "status": "FINISHED", "number": number, "sweep_id": "s", "name": system, "n_tokens": 100,
-            "overrides": [f"retriever={system}"], "experiment": "towers", "seed": 0, "bootstrap": 20,
+            "overrides": [override], "experiment": "towers", "seed": 0, "bootstrap": 20,
             "estimate": {"features": ["ir_score"], "spline": False, "calibrate": False},
-            "choices": {"dataset": "made", "retriever": system}, "dataset_digest": "made", "metrics": {},
+            "choices": {"dataset": "made", "retriever": retriever}, "dataset_digest": "made", "metrics": {},
             "measured_by": {"measure": "m", "tokenizer": "t", "judge": "j"},
         }  # fmt: skip
         (job / "job.json").write_text(json.dumps(record))
@@ -65,6 +69,29 @@ def test_a_larger_budget_keeps_what_was_drawn_and_labelled(tmp_path: Path, capsy
     assert len(more) == 60
     assert set(zip(rows["qid"], rows["system"], strict=True)) <= set(zip(more["qid"], more["system"], strict=True))
     assert more["label"].notna().sum() == 38
+
+
+def test_a_sheet_of_systems_that_differ_by_an_option_goes_on_and_labels_each_with_its_own_answers(
+    tmp_path: Path,
+) -> None:
+    folder, sheet = write_sweep(tmp_path / "sweep", alike=True), tmp_path / "labels.csv"
+    assert main([str(folder), "--budget", "40", "--out", str(sheet)]) == 0
+    rows = pd.read_csv(sheet).assign(label=5)
+    both = rows["answer"].str.endswith("both")
+    assert rows["system"].str.contains("; ").tolist() == both.tolist()
+    assert 0 < both.sum() < 20 < len(rows) < 40
+    rows.to_csv(sheet, index=False)
+    for number, name in enumerate(SYSTEMS):
+        found = with_human_labels(outcomes(folder, number), sheet)
+        own = rows["answer"].str.endswith((name, "both"))
+        assert set(found.loc[found["human_label"].notna(), "qid"]) == set(rows.loc[own, "qid"])
+    assert main([str(folder), "--budget", "60", "--out", str(sheet)]) == 0
+    more = pd.read_csv(sheet)
+    assert len(more) > len(rows)
+    assert more["label"].notna().sum() == len(rows)
+    rows.assign(answer="no " + rows["answer"]).to_csv(sheet, index=False)
+    with pytest.raises(DataError, match="has another answer in this job"):
+        with_human_labels(outcomes(folder, 0), sheet)
 
 
 def test_labels_of_other_answers_and_probabilities_out_of_range_are_refused(tmp_path: Path) -> None:

@@ -89,10 +89,16 @@ def _labels_in(path: Path, rows: pd.DataFrame) -> pd.Series:
 
 
 def _table(rows: pd.DataFrame, known: Expected, n: int, seed: int, salt: str) -> pd.DataFrame:
-    """The drawn answers, n per system, in drawing order; systems with equal answers share a row.
+    """The drawn answers, n per system, in drawing order."""
+    every = _every(rows, known, n, seed, salt)
+    return every[every["place"] < n].drop(columns="place")
+
+
+def _every(rows: pd.DataFrame, known: Expected, n: int, seed: int, salt: str) -> pd.DataFrame:
+    """All answers with their places in the drawing order; systems with equal answers share a row.
 
     Such an answer is drawn if any of the systems draws it. Their random numbers are the same, so its probability is the
-    largest of theirs.
+    largest of theirs where n are drawn per system.
     """
     sizes = pd.Series(known.sizes, rows["qid"].to_numpy())
     drawn = pd.concat(
@@ -112,9 +118,9 @@ def _table(rows: pd.DataFrame, known: Expected, n: int, seed: int, salt: str) ->
     merged = alike[[c for c in columns if c in told]].first().assign(
         system=alike["system"].agg("; ".join), probability=alike["probability"].max()
     )  # fmt: skip
-    chosen = merged[merged["place"] < n].reset_index()
-    order = ["qid", "n_tokens", *groups, "system", *columns[:-1], "probability"]
-    return chosen[[c for c in order if c in chosen]]
+    found = merged.reset_index()
+    order = ["qid", "n_tokens", *groups, "system", *columns[:-1], "probability", "place"]
+    return found[[c for c in order if c in found]]
 
 
 def _refuse_other(out: Path, rows: pd.DataFrame, known: Expected, budget: int, seed: int, salt: str) -> int:
@@ -122,14 +128,17 @@ def _refuse_other(out: Path, rows: pd.DataFrame, known: Expected, budget: int, s
     old = read_human_labels(out)
     if not {"system", "answer", "probability"} <= set(old):
         raise DataError(f"{out}: no sheet of ragauge labels (it has no probability): give another file by --out")
-    of_system = old["system"].str.split("; ").explode().value_counts()
-    n = int(min(of_system.get(name, 0) for name in rows["system"].unique()))
+
+    def beside(now: pd.DataFrame) -> pd.DataFrame:
+        # As a sheet has them: no cell of it is a formula.
+        now = now.assign(**{name: now[name].map(spreadsheet_cell) for name in ("qid", "system")})
+        return old.merge(now, on=["qid", "system"], suffixes=("", "_now"))
+
+    n = int(beside(_every(rows, known, 1, seed, salt))["place"].max() + 1) if len(old) else 1
     if n > budget // rows["system"].nunique():
         raise DataError(f"{out} has {len(old)} answers: a larger budget draws more, a smaller one none")
-    again = _table(rows, known, max(n, 1), seed, salt)
-    # As a sheet has them: no cell of it is a formula.
-    again = again.assign(**{name: again[name].map(spreadsheet_cell) for name in ("qid", "system")})
-    both = old.merge(again, on=["qid", "system"], suffixes=("", "_now"))
+    again = _table(rows, known, n, seed, salt)
+    both = beside(again)
     apart = (both["probability"] - both["probability_now"]).abs().max()
     if len(both) < max(len(old), len(again)) or apart > _SAME:
         raise DataError(
