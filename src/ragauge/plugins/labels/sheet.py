@@ -135,8 +135,6 @@ def _refuse_other(out: Path, rows: pd.DataFrame, known: Expected, budget: int, s
         return old.merge(now, on=["qid", "system"], suffixes=("", "_now"))
 
     n = int(beside(_every(rows, known, 1, seed, salt))["place"].max() + 1) if len(old) else 1
-    if n > budget // rows["system"].nunique():
-        raise DataError(f"{out} has {len(old)} answers: a larger budget draws more, a smaller one none")
     again = _table(rows, known, n, seed, salt)
     both = beside(again)
     apart = (both["probability"] - both["probability_now"]).abs().max()
@@ -145,4 +143,6 @@ def _refuse_other(out: Path, rows: pd.DataFrame, known: Expected, budget: int, s
             f"{out}: the sheet was drawn from other runs, verdicts, earlier labels or --seed: give another file by "
             "--out"
         )
+    if n > budget // rows["system"].nunique():
+        raise DataError(f"{out} has {len(old)} answers: a larger budget draws more, a smaller one none")
     return int(old["label"].notna().sum())
