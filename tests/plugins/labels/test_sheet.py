@@ -140,8 +140,12 @@ def test_a_sheet_drawn_otherwise_and_runs_without_verdicts_are_refused(
     assert main([str(folder), "--budget", "10", "--out", str(sheet)]) == 0
     assert main([str(folder), "--budget", "12", "--out", str(sheet), "--seed", "1"]) == 2
     assert main([str(folder), "--budget", "8", "--out", str(sheet)]) == 2
+    renamed = tmp_path / "renamed.csv"
+    pd.read_csv(sheet).assign(system="another").to_csv(renamed, index=False)
+    assert main([str(folder), "--budget", "12", "--out", str(renamed)]) == 2
     assert main([str(write_sweep(tmp_path / "silent", judged=False)), "--out", str(tmp_path / "none.csv")]) == 2
-    other, fewer, silent = capsys.readouterr().err.splitlines()
+    other, fewer, of_others, silent = capsys.readouterr().err.splitlines()
     assert "was drawn from other runs, verdicts, earlier labels or --seed" in other
     assert "has 10 answers: a larger budget draws more" in fewer
+    assert "was drawn from other runs" in of_others
     assert "bm25: no answer has a verdict" in silent

@@ -134,7 +134,8 @@ def _refuse_other(out: Path, rows: pd.DataFrame, known: Expected, budget: int, s
         now = now.assign(**{name: now[name].map(spreadsheet_cell) for name in ("qid", "system")})
         return old.merge(now, on=["qid", "system"], suffixes=("", "_now"))
 
-    n = int(beside(_every(rows, known, 1, seed, salt))["place"].max() + 1) if len(old) else 1
+    place = beside(_every(rows, known, 1, seed, salt))["place"]
+    n = int(place.max()) + 1 if len(place) else 1
     again = _table(rows, known, n, seed, salt)
     both = beside(again)
     apart = (both["probability"] - both["probability_now"]).abs().max()
