@@ -92,6 +92,11 @@ def test_what_cannot_be_measured_says_why() -> None:
     unchanged = found(plain, rows("changed", [5, 5], **facts), rows(0.8, [5, 1]), rows(1.0, [1, 1]))
     assert unchanged.lacking[COUNTERFACTUAL] == "no topic has a document with a changed fact"
     assert set(unchanged.lacking) == {INTEGRATION, COUNTERFACTUAL, "prompt injection"}
+    known = {"detected": [1.0, 0.0], "corrected": 0.0, "fooled": [0.0, 1.0]}
+    for condition, prefix in (("changed", "robustness_"), ("contradicted", "robustness_contradicted_")):
+        metrics = found(plain, rows(condition, [5, 5], **known)).metrics("a")
+        told = {name: value for name, value in metrics.items() if not name.endswith(("_lo", "_hi"))}
+        assert told == {f"{prefix}detected": 0.5, f"{prefix}corrected": 0, f"{prefix}fooled": 0.5}
     nothing = found(rows(0.0, [5], ir_score=float("nan")))
     assert set(nothing.lacking.values()) == {"no topic has evidence"}
     assert nothing.estimates.empty

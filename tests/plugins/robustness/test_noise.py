@@ -19,6 +19,7 @@ from ragauge.contract.protocols import Tools
 from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import instantiate_components
 from ragauge.plugins.robustness.noise import Noise
+from ragauge.plugins.robustness.retriever import Robustness
 from ragauge.retrieval.retrievers import BM25, MLQ
 from small_pipeline import SmallPipelines
 
@@ -130,6 +131,15 @@ def test_a_topic_without_evidence_gets_distractors_alone(tools: Tools, tmp_path:
     noise = Noise(noise_rate=0, n_passages=3)
     run = noise.rank_with_evidence(topics, evidence[evidence["qid"] != "q1"], chunks, tmp_path, tools)
     assert run.groupby("qid").size().to_dict() == {"q0": 3, "q1": 3}
+
+
+def test_no_topics_have_no_hits_and_blank_evidence_refuses_no_distractor(tools: Tools, tmp_path: Path) -> None:
+    topics, evidence, chunks = collection(2)
+    blank = evidence.assign(text=evidence["text"].mask(evidence["part"] == 3, " "))
+    for one in (Noise(noise_rate=1, n_passages=3), Robustness(1, distractors="random")):
+        found = one.rank_with_evidence(topics, blank, chunks, tmp_path, tools)
+        assert found.groupby("qid").size().min() >= 3
+    assert Noise(n_passages=3).rank_with_evidence(topics.iloc[:0], evidence, chunks, tmp_path, tools).empty
 
 
 def test_what_is_not_asked_is_no_part_of_the_identity() -> None:

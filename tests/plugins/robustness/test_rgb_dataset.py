@@ -69,10 +69,13 @@ def test_snippets_for_and_against_are_the_documents(tmp_path: Path) -> None:
 
 
 def test_every_alternative_of_a_slot_stands_in_a_reference(tmp_path: Path) -> None:
-    topics = write(tmp_path, ROWS).load().topics
-    assert topics["answers"].tolist() == [["January 2 2022, Graz", "Jan 2, 2022, Graz"], ["Linz"]]
-    assert topics["slots"].tolist() == [2.0, 1.0]
-    assert topics["answer_slots"].tolist() == ['[["January 2 2022", "Jan 2, 2022"], ["Graz"]]', '[["Linz"]]']
+    rows = [*ROWS, {**ROWS[1], "id": 2, "answer": "格拉茨"}]
+    topics = write(tmp_path, rows).load().topics
+    assert topics["answers"].tolist() == [["January 2 2022, Graz", "Jan 2, 2022, Graz"], ["Linz"], ["格拉茨"]]
+    assert topics["slots"].tolist() == [2.0, 1.0, 1.0]
+    assert topics["answer_slots"].tolist() == [
+        '[["January 2 2022", "Jan 2, 2022"], ["Graz"]]', '[["Linz"]]', '[["格拉茨"]]',
+    ]  # fmt: skip
 
 
 def test_integration_needs_a_snippet_for_each_part_of_the_answer(tmp_path: Path) -> None:

@@ -214,6 +214,8 @@ def test_the_report_and_the_terminal_tell_them() -> None:
         ("Information integration", "documents with evidence", "right answers"),
         ("Counterfactual robustness", "fact in the documents", "share of answers"),
     ]
+    assert {ax.get_ylim() for ax in shown.figures["robustness"].axes} == {(-0.03, 1.03)}
+    assert [ax.get_xlim() for ax in (noise_axes, rejection, facts)] == [(-0.05, 1.05), (-0.05, 1.05), (-0.5, 2.5)]
     assert [text.get_text() for text in facts.get_xticklabels()] == ["none", "changed,\ntruth beside it", "changed"]
     lines = [np.column_stack(line.get_data()).tolist() for line in noise_axes.lines if len(line.get_xdata()) == 2]
     assert lines == [[[0, 0.75], [0.8, 0.25]], [[0, 0.75], [0.8, 1]]]
