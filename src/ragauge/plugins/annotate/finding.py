@@ -37,7 +37,7 @@ class ByPeoplesEvidence(JobFinding):
     def compute(self, job: Job, found: Founds) -> Found | None:
         """The metrics, and the scores by people's evidence for the sweep."""
         people = _scores_by_people(job)
-        rows = job.outcomes.drop_duplicates("qid")
+        rows = job.outcomes
         of = corrected_of(rows, people)
         metrics = {METRIC: of.mean.value, f"{METRIC}_lo": of.mean.lo, f"{METRIC}_hi": of.mean.hi}
         kept = {qid: None if np.isnan(score) else float(score) for qid, score in people.items()}

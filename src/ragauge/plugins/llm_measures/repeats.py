@@ -70,7 +70,7 @@ def _differences(
     both = first.merge(again, on="qid", suffixes=("", "_again"), validate="one_to_one")
     moved = (both["value_again"] - both["value"]).abs()
     paired = moved.notna()
-    same = ~paired & both["value"].isna() & both["status"].eq(both["status_again"])
+    same = both["value"].isna() & both["status"].eq(both["status_again"])
     name = f"{info.name}_repeat"
     told: dict[str, float] = {f"{name}_topics": int(paired.sum())}
     if len(both):
