@@ -71,6 +71,8 @@ def test_frames_hold_what_the_files_say(tmp_path: Path) -> None:
     assert data.evidence["qid"].tolist() == ["q2", "q1", "q1"]
     assert data.evidence.query("docno == 'd1'")["text"].tolist() == ["Aare The Aare is a river."]
     assert data.skipped == ()
+    first = write(tmp_path, qrels=f"{QRELS}q9\td1\t1\n", limit=1).load()
+    assert (first.topics["qid"].tolist(), first.skipped) == (["q2"], ())  # the file's end is not looked for
 
 
 def test_title_can_stay_out_of_the_text(tmp_path: Path) -> None:

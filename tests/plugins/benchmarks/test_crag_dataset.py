@@ -37,7 +37,7 @@ ROWS: list[dict[str, Any]] = [
         "static_or_dynamic": "static",
         "query": " where is the tower? ",
         "answer": "graz",
-        "alt_ans": ["in graz", 2, "graz"],
+        "alt_ans": ["in graz", 2, " ", "graz"],
         "split": 0,
         "popularity": "",
         "search_results": [TOWER, TOWER, result("Empty", "", "")],
@@ -99,8 +99,9 @@ def test_false_premise_with_an_answer_in_words_keeps_it(tmp_path: Path) -> None:
 
 def test_older_files_print_their_alternative_answers(tmp_path: Path) -> None:
     older = {key: value for key, value in ROWS[0].items() if key != "alt_ans"}
-    rows = [{**older, "alternative_answers": "['in graz']"}, {**ROWS[1], "alt_ans": None}]
-    assert write(tmp_path, rows).load().topics["answers"].tolist() == [["graz", "in graz"], []]
+    rows = [{**older, "alternative_answers": "['in graz']"}, {**ROWS[1], "alt_ans": None},
+            {**older, "interaction_id": "third", "alternative_answers": " "}]  # fmt: skip
+    assert write(tmp_path, rows).load().topics["answers"].tolist() == [["graz", "in graz"], [], ["graz"]]
 
 
 def test_pages_are_read_as_text(tmp_path: Path) -> None:

@@ -57,21 +57,29 @@ def test_what_rules_decide_is_asked_of_nobody(tools: Tools) -> None:
     assert found["reason"][0] == "equal to a reference answer"
 
 
-def test_references_are_asked_about_until_one_is_met(tools: Tools) -> None:
-    with ChatServer(reply=says("Anna", "May 2nd")) as server:
-        found = judged(server, tools, ("one", "It was Anna"), ("two", "on the second"))
-        # One of Anna; the second date is met, and the third is not asked about.
-        assert sum(server.calls.values()) == 1 + 2
-    assert found["label"].tolist() == [5, 5]
-    assert found["calls"].tolist() == [1, 2]
-
-
-def test_an_answer_that_meets_no_reference_is_wrong(tools: Tools) -> None:
-    with ChatServer(reply=says()) as server:
-        found = judged(server, tools, ("two", "in June"), ("two", "in June"))
-        assert sum(server.calls.values()) == 3
-    assert found["label"].tolist() == [4, 4]
-    assert found["calls"].tolist() == [3, 0]
+def test_references_are_asked_about_until_one_is_met_and_all_of_it_is_paid(tools: Tools) -> None:
+    """Of the first answer one request, of the second two, for the third date is not asked about; of the third three."""
+    rows = [("one", "It was Anna"), ("two", "on the second"), ("two", "in June"), ("two", "in June")]
+    price = {"prompt": 1.0, "completion": 1000.0}
+    with ChatServer(reply=lambda p: (says() if "in June" in p else says("Anna", "May 2nd"))(p)) as server:
+        found = judged(server, tools, *rows, price=price)
+        words = {text: [len(prompt.split()) for prompt in server.calls if text in prompt] for _, text in rows}
+        assert set(server.calls.values()) == {1}
+        again = judged(server, tools, *rows, price=price)
+        assert sum(server.calls.values()) == 6
+    assert [len(words[text]) for _, text in rows] == [1, 2, 3, 3]
+    assert found["label"].tolist() == [5, 5, 4, 4]
+    assert found["calls"].tolist() == [1, 2, 3, 0]
+    assert found["cached"].tolist() == [False, False, False, True]
+    prompt_tokens = [sum(words[text]) for _, text in rows]
+    assert found["prompt_tokens"].tolist() == prompt_tokens
+    assert found["completion_tokens"].tolist() == [2, 4, 6, 6]  # {"accuracy": false} has two words
+    paid = [(p + 1000 * c) / 1e6 for p, c in zip(prompt_tokens, (2, 4, 6), strict=False)]
+    assert found["cost_usd"].tolist() == pytest.approx([*paid, 0])
+    assert found["seconds"].gt(0).tolist() == [True, True, True, False]
+    assert [len(set(names.split("+"))) for names in found["request"]] == [1, 2, 3, 3]
+    assert again["cached"].all()
+    assert again["label"].equals(found["label"])
 
 
 def test_what_cannot_be_read_is_a_missing_verdict_unless_another_reference_is_met(tools: Tools) -> None:
@@ -108,9 +116,14 @@ def test_dry_run_counts_the_first_request_of_what_no_rule_decides(tools: Tools) 
     given = pd.DataFrame(
         {"qid": ["one", "one", "two", "false"], "candidate": "a", "answer": ["Anna", "Berta", None, "Olaf"]}
     )
-    needed = judge().needs(TOPICS, EVIDENCE, given, tools)
-    assert needed["exact"].tolist() == [True, False]
-    assert not needed["known"].any()
+    with ChatServer(reply=says()) as server:
+        judged(server, tools, ("one", "Berta"))
+        (prompt,) = server.calls
+        needed = judge(server.url).needs(TOPICS, EVIDENCE, given, tools)
+    assert needed[["exact", "known", "again"]].values.tolist() == [[True, True, False], [False, False, False]]
+    # Four characters a token; the second asks about the first date, of an answer of 120 characters.
+    other = prompt.replace("Who built it?", "When?").replace("Anna", "2 May").replace("Berta", "x" * 120)
+    assert needed["prompt_tokens"].tolist() == [-(-len(one) // 4) for one in (prompt, other)]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +145,16 @@ def test_a_reply_is_read_where_it_can_mean_one_thing_alone(reply: str, value: bo
     assert parse_accuracy(reply) is value
 
 
-def test_phrases_that_are_no_texts_are_told() -> None:
+def test_phrases_of_ones_own_take_the_place_of_the_usual_one_and_those_that_are_no_texts_are_told(
+    tools: Tools,
+) -> None:
+    with ChatServer(reply=says()) as server:
+        found = judged(server, tools, ("one", "No  IDEA."), ("one", "I don't know"), lack_phrases=["no idea"])
+    assert found[["label", "calls"]].values.tolist() == [[1, 0], [4, 1]]
+    own, usual = (judge(**given).identity() for given in ({"lack_phrases": ["No idea"]}, {}))
+    assert (own["lack_phrases"], usual["lack_phrases"]) == (["no idea"], ["i don't know"])
+    assert own["prompt"] == usual["prompt"]
+    assert usual["chat"]["model"] == "judge"
     with pytest.raises(ConfigError, match=r"judge.lack_phrases=\[1\]: allowed are lists of texts"):
         judge(lack_phrases=[1])
     with pytest.raises(ConfigError, match=r"judge.prompt=.*: must hold \$question, \$reference, \$answer"):

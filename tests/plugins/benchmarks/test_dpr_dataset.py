@@ -39,7 +39,10 @@ ROWS: list[dict[str, Any]] = [
     {
         "question": "what?",
         "answers": ["a bridge"],
-        "positive_ctxs": [passage(None, "Linz", "Linz has a bridge."), passage(None, "Linz", "No number.")],
+        "positive_ctxs": [
+            {**passage(None, "Linz", "Linz has a bridge."), "id": 7},
+            passage(None, "Linz", "No number."),
+        ],
     },
 ]
 TABLE = 'id\ttext\ttitle\n7\t"Linz has a bridge."\tLinz\n8\t"A ""quoted"" word, and 5\t%."\t"""T"""\n'

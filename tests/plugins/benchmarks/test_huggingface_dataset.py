@@ -93,42 +93,47 @@ def test_evidence_is_found_in_the_contexts_of_its_row(tmp_path: Path) -> None:
 def test_documents_of_another_table(tmp_path: Path) -> None:
     docs = written(tmp_path / "docs.parquet", [
         {"id": 7, "name": "Aare", "text": CONTEXTS[0]}, {"id": 8, "name": None, "text": CONTEXTS[1]},
+        {"id": 9, "name": "['Bern']", "text": " "}, {"id": 10, "name": None, "text": "['x', 'y']"},
     ])  # fmt: skip
-    rows = [{**ROWS[0], "ids": [7, 8]}, {**ROWS[1], "ids": [8]}]
+    rows: list[Any] = [{**ROWS[0], "ids": "[7, 8]"}, {**ROWS[1], "ids": [8, 9]}]
     given = {"docs": docs, "title_column": "name", "relevant_column": "ids"}
     data = of(tmp_path, rows, **given).load()
-    assert as_frame(data.docs).to_numpy().tolist() == [["7", "Aare", CONTEXTS[0]], ["8", "", CONTEXTS[1]]]
-    assert data.evidence[["docno", "text"]].to_numpy().tolist() == [
-        ["7", CONTEXTS[0]], ["8", CONTEXTS[1]], ["8", CONTEXTS[1]],
+    assert as_frame(data.docs).to_numpy().tolist() == [
+        ["7", "Aare", CONTEXTS[0]], ["8", "", CONTEXTS[1]], ["9", "['Bern']", " "],
+        ["10", "", "['x', 'y']"],
     ]  # fmt: skip
-    rows = [{**row, "sentences": row["contexts"]} for row in rows]
+    assert data.evidence.fillna("-")[["docno", "text"]].to_numpy().tolist() == [
+        ["7", CONTEXTS[0]], ["8", CONTEXTS[1]], ["8", CONTEXTS[1]], ["9", "-"],
+    ]  # fmt: skip
+    rows = [{**rows[0], "sentences": CONTEXTS}, {**rows[1], "ids": 8, "sentences": f"['{CONTEXTS[1]}']"}]
     data = of(tmp_path, rows, **given, evidence_column="sentences").load()
     assert data.evidence["docno"].tolist() == ["7", "8", "8"]
-    with pytest.raises(DataError, match=r"line 2, qid '2': evidence names docno '9'"):
-        of(tmp_path, [rows[0], {**rows[1], "ids": 9}], **given).load()
+    with pytest.raises(DataError, match=r"line 2, qid '2': evidence names docno '11'"):
+        of(tmp_path, [rows[0], {**rows[1], "ids": 11}], **given).load()
     with pytest.raises(DataError, match="1 texts in column 'sentences', and 2 documents"):
         of(tmp_path, [{**rows[0], "sentences": "x"}], **given, evidence_column="sentences").load()
 
 
 def test_answers_and_flags_as_published_sets_spell_them(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [
-        {"id": "a", "question": "q", "answers": {"text": ["x", "y"], "answer_start": [1, 2]}, "no": False},
+        {"id": "[1]", "question": "q", "answers": {"text": ["x", "y"], "answer_start": [1, 2]}, "no": False},
         {"id": "b", "question": "q", "answers": {"text": [], "answer_start": []}, "no": True},
         {"id": "c", "question": "q", "answers": 1912, "no": None},
     ]
     given = {"answer_column": "answers", "qid_column": "id", "unanswerable_column": "no"}
     data = of(tmp_path, rows, **given).load()
-    assert references(data.topics) == {"a": ("x", "y"), "b": (), "c": ("1912",)}
+    assert references(data.topics) == {"[1]": ("x", "y"), "b": (), "c": ("1912",)}
     assert is_unanswerable(data.topics).tolist() == [False, True, False]
     assert as_frame(data.docs).empty
 
 
 def test_cells_of_a_csv_file(tmp_path: Path) -> None:
-    rows = [{"question": "q", "answer": "a", "context": "c", "no": "False"}, {"question": "r", "answer": "",
-             "context": "c", "no": "true"}]  # fmt: skip
+    rows = [{"question": "['q']", "answer": "['a', 'b']", "context": "c", "no": "False"},
+            {"question": "r", "answer": "", "context": "c", "no": "true"}]  # fmt: skip
     source = HuggingFace(path=written(tmp_path / "rows.csv", rows), contexts_column="context", unanswerable_column="no")
     data = source.load()
-    assert references(data.topics) == {"1": ("a",), "2": ()}
+    assert references(data.topics) == {"1": ("a", "b"), "2": ()}
+    assert data.topics["query"].tolist() == ["['q']", "r"]
     assert len(as_frame(data.docs)) == 1
     with (tmp_path / "rows.csv").open("a") as file:
         file.write("too,few\n")
@@ -140,6 +145,8 @@ def test_folder_of_a_data_set_that_was_cloned(tmp_path: Path) -> None:
     for name, rows in (("full/train-0", ROWS), ("full/test-0", ROWS[:1]), ("full/test-1", ROWS[1:]),
                        ("corpus/all", [{"id": "d", "text": "t"}])):  # fmt: skip
         written(tmp_path / f"{name}.parquet", rows)
+    (tmp_path / "full/test-notes.md").touch()
+    (tmp_path / "full/test.parquet").mkdir()
     source = HuggingFace(path=tmp_path, subset="full", split="test", docs_subset="corpus")
     assert [file.name for file in source.files().values()] == [
         "test-0.parquet",

@@ -15,7 +15,6 @@ from ir_datasets.util import LocalDownload
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import as_frame
-from ragauge.contract.identity import identity
 from ragauge.measures import qrels_of
 from ragauge.plugins.benchmarks.ir_collections import IrDatasets
 from small_pipeline import SmallPipelines
@@ -168,9 +167,3 @@ def test_id_that_is_not_there_or_lacks_something() -> None:
         IrDatasets(id="beir/nothing").load()
     with pytest.raises(ConfigError, match="has no queries and no qrels"):
         IrDatasets(id=registered(Docs(*DOCS))).load()
-
-
-def test_known_by_id_and_version_of_the_library() -> None:
-    assert identity(IrDatasets(id="a"))["library"] == ir_datasets.__version__
-    assert identity(IrDatasets(id="a")) != identity(IrDatasets(id="b"))
-    assert identity(IrDatasets(id="a", name="x")) == identity(IrDatasets(id="a"))

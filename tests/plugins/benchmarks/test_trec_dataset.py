@@ -39,7 +39,7 @@ TOPICS = """
 the Rhine
 
 <desc> Description:
-Which river is meant?
+Which topic: a river?
 
 <narr> Narrative:
 Any <river> counts.
@@ -95,7 +95,7 @@ def test_characters_that_are_no_tags_and_elements_that_are_never_closed(tmp_path
 
 
 def test_another_element_is_asked(tmp_path: Path) -> None:
-    assert queries(write(tmp_path, query_field="desc"))["301"] == "Which river is meant?"
+    assert queries(write(tmp_path, query_field="desc"))["301"] == "Which topic: a river?"
 
 
 def test_topics_as_xml_with_a_number_attribute(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ capacities &amp; speeds
 </DOC>
 <DOC><DOCNO>FT911-2</DOCNO><DOCHDR>http://x 200 OK</DOCHDR><html><head><title>Rivers</title>
 <style>p</style></head><p>The <b>Aare</b>.</p></html><DATE>1991</DATE></DOC>
-<DOC><DOCNO>FT911-3</DOCNO><HEADLINE>No text</HEADLINE><DATE>never closed, so it is text</DOC>"""
+<DOC><DOCNO>FT911-3</DOCNO><HL>Other</HL><HEADLINE>No text</HEADLINE><DATE>never closed, so it is text</DOC>"""
     first, second, third = documents(write(tmp_path, docs, title_in_text=False))
     assert first == ["FT911-1", "", "compact memories have flexible\ncapacities & speeds"]
     assert [second[1], second[2].split()] == ["Rivers", ["The", "Aare", "."]]
@@ -275,8 +275,8 @@ def test_an_element_of_a_packed_file_is_no_longer_than_a_document_may_be(
 
 
 SEGMENTS = [
-    {"docid": "d_1#0_5", "title": "T", "segment": "Anna came. She built", "start_char": 0, "end_char": 20},
     {"docid": "d_1#1_6", "title": "T", "segment": "She built a tower.", "start_char": 11, "end_char": 29},
+    {"docid": "d_1#0_5", "title": "T", "segment": "Anna came. She built", "start_char": 0, "end_char": 20},
     {"docid": "d_1#2_7", "title": "T", "segment": "The end.", "start_char": 40, "end_char": 48},
     {"docid": "d_2#0_8", "title": "", "segment": "The Mur rises."},
     {"docid": "d_2#1_9", "title": "", "segment": "It flows."},
@@ -293,7 +293,7 @@ def trec_rag(folder: Path, **fields: Any) -> Trec:
 def test_segments_and_narratives_of_trec_rag_are_read_as_they_are(tmp_path: Path) -> None:
     loaded = trec_rag(tmp_path).load()
     assert as_frame(loaded.docs)["docno"].tolist() == [row["docid"] for row in SEGMENTS]
-    assert as_frame(loaded.docs)["text"].iloc[0] == "T Anna came. She built"
+    assert as_frame(loaded.docs)["text"].iloc[0] == "T She built a tower."
     assert loaded.topics["query"].tolist() == ["Who built the tower, and why?", "The Mur"]
     assert loaded.evidence["docno"].tolist() == ["d_1#0_5", "d_1#1_6", "d_2#1_9"]
 

@@ -17,7 +17,7 @@ ROWS: list[dict[str, Any]] = [
         "type": "compositional",
         "question": "Who is the mother of the director of Tower (film)?",
         "context": [
-            ["Tower (film)", ["Tower (film)", "is a 1955 film by Anna Öz.", " It is long."]],
+            ["Tower (film)", ["Tower (film) ", "is a 1955 film by Anna Öz.", " It is long."]],
             ["Anna Öz", ["Anna Öz is a director.", "Her mother is Berta."]],
         ],
         "entity_ids": "Q1_Q2",
