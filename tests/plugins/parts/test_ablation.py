@@ -65,3 +65,6 @@ def test_a_system_without_settings_is_told() -> None:
 def test_a_system_without_outcomes_makes_no_match() -> None:
     found = ablation(outcomes({name: SCORES[name] for name in ("bm25 cross", "bm25 none")}), GRID)
     assert list(zip(found["option"], found["settings"], strict=True)) == [("cross", 1)]
+    apart = outcomes(SCORES)
+    apart["qid"] += apart["system"].eq("sim none").map({True: " of another data set", False: ""})
+    assert ablation(apart, GRID).empty

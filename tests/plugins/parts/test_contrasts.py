@@ -17,7 +17,7 @@ ABLATION = pd.DataFrame(
 GAINS = pd.DataFrame([("sim", "none", "correct", 0.5, 0.25, 0.75)],
                      columns=["system", "base", "measure", "difference", "lo", "hi"])  # fmt: skip
 SIZES = pd.DataFrame(
-    [("size=64", "", 100, 0.4, 9, 3.5), ("size=64", "", 300, 0.5, 9, 3.5), ("size=128", "sim", 300, 0.6, 5, None)],
+    [("size=64", "", 100, 0.4, 9, 3.5), ("size=64", "", 300, 0.5, 9, None), ("size=128", "sim", 300, 0.6, 5, 2.0)],
     columns=["chunks", "system", "n_tokens", "ir_score", "n_chunks", "seconds"],
 )
 
@@ -49,5 +49,7 @@ def test_parts_are_shown_as_far_as_the_sweep_tells_of_them() -> None:
     assert [list(row) for row in gain.rows] == [["sim", Num(0.5, "points", 0.25, 0.75)]]
     sizes = every["Chunk sizes"]
     assert [column.title for column in columns_of(sizes.columns)][2:] == ["Number", "Index", "N = 100", "N = 300"]
-    assert [list(row)[:2] for row in sizes.rows] == [["size=64", "all"], ["size=128", "sim"]]
-    assert [row[4:] for row in sizes.rows] == [[Num(0.4), Num(0.5)], [Num(None), Num(0.6)]]
+    assert [list(row) for row in sizes.rows] == [
+        ["size=64", "all", Num(9, "whole"), Num(3.5, "seconds"), Num(0.4), Num(0.5)],
+        ["size=128", "sim", Num(5, "whole"), Num(2.0, "seconds"), Num(None), Num(0.6)],
+    ]

@@ -5,13 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ragauge.contract.jobs import systems_of
-from ragauge.plugins.parts.finding import chunk_sizes, gain_of_retrieval, settings_of
+from ragauge.plugins.parts.finding import chunk_sizes, gain_of_retrieval
 from sweep_records import record, sweep
-
-
-def test_a_factor_is_what_the_jobs_differ_in_but_for_the_budget() -> None:
-    jobs = [record("retriever=bm25", "seed=1"), record("retriever=sim", "seed=1", n=300)]
-    assert settings_of(jobs) == {"bm25": {"retriever": "bm25"}, "sim": {"retriever": "sim"}}
 
 
 def test_the_gain_is_over_the_same_llm_with_the_settings_most_alike() -> None:
@@ -38,6 +33,17 @@ def test_of_several_that_retrieve_nothing_the_one_most_like_a_system_is_its_base
     assert {(row["system"], row["base"]) for row in found.to_dict("records")} == {
         (f"bm25 · chunker.size={size}", f"none · chunker.size={size}") for size in sizes
     }
+
+
+def test_recorded_systems_without_any_context_are_the_llm_alone() -> None:
+    jobs = [record("retriever=recorded", f"recorded.path={path}", context_tokens=n) for path, n in
+            (("bare", 0), ("rag", 80), ("few", 1))]  # fmt: skip
+    found = gain_of_retrieval(sweep(*jobs, labels={"recorded.path=rag": [5, 5]}))
+    assert found is not None
+    right = found.query("measure == 'correct'")
+    assert right[["system", "base", "difference"]].values.tolist() == [
+        ["recorded.path=rag", "recorded.path=bare", 1.0], ["recorded.path=few", "recorded.path=bare", 0.0],
+    ]  # fmt: skip
 
 
 def test_chunk_sizes_have_their_number_and_the_time_of_their_making() -> None:

@@ -24,7 +24,8 @@ bm25 64  100   .4 .6 .2 .  .8   5 4 1 1 5   .9 .1 .0 .0 1.
 bm25 128 100   .8 .6 .4 .  1.   5 5 2 5 .   .8 .7 .2 .1 .6
 sim  64  100   .5 .1 .3 .  -    4 5 3 1 -   .2 .9 .4 .0 -
 sim  128 100   .2 .2 .2 .  .2   2 2 5 1 5   .1 .3 .8 .3 .9
-none 64  0     0. 0. 0. .  0.   1 5 1 1 4   .0 .8 .1 .2 .3
+none 64  100   0. 0. 0. .  0.   1 5 1 1 4   .0 .8 .1 .2 .3
+none 64  0     1. 1. 1. .  1.   5 5 5 5 5   .9 .9 .9 .9 .9
 none 128 20    1. 1. 1. .  1.   5 5 5 5 5   .9 .9 .9 .9 .9
 none 128 50    0. 0. 0. .  0.   3 1 1 1 1   .0 .0 .1 .2 .0
 bm25 64  50    .1 .1 .1 .  .1   4 4 4 4 4   .0 .0 .0 .0 .0
@@ -48,7 +49,7 @@ def world() -> tuple[Jobs, dict[str, dict[str, dict[str, float]]]]:
         system = f"{retriever} · chunker.size={size}"
         of = (
             {name: values[name].setdefault(system, {}) for name in values}
-            if (retriever, int(n)) not in (("none", 20), ("bm25", 50))
+            if (retriever, int(n)) not in (("none", 0), ("none", 20), ("bm25", 50))
             else {}
         )
         for i in range(5):
