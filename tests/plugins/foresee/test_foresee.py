@@ -62,7 +62,7 @@ def test_training_rows_like_the_window_weigh_more_and_none_beyond_twenty_means()
 
 
 def test_a_file_of_a_predictor_keeps_its_training_rows_and_no_text() -> None:
-    training = rows(40, 0).assign(query="secret question")
+    training = rows(40, 0).assign(query="secret question", weight=2.0)
     kept = as_settings(training, ["x"], HOW, {"retriever": 0.02}, seed=0)
     text = portable(fit_predictor(training, ["x"]).model, kept).to_json()
     assert "secret" not in text
@@ -71,7 +71,12 @@ def test_a_file_of_a_predictor_keeps_its_training_rows_and_no_text() -> None:
     assert (back.n_topics, back.how, back.transfer) == (40, HOW, {"retriever": 0.02})
     theirs = training.sort_values("qid", key=lambda q: pd.factorize(q, sort=True)[0])
     np.testing.assert_allclose(back.rows.sort_values("qid")["x"], theirs["x"], rtol=1e-5)
+    assert (back.rows["weight"] == 2).all()
     assert read({}, ["x"]) is None
+    kept["training"]["label"][0] += 5
+    with pytest.raises(DataError, match="classes 1 to 5"):
+        read(kept, ["x"])
+    kept["training"]["label"][0] -= 5
     kept["training"]["columns"]["x"][0] = float("nan")
     with pytest.raises(DataError, match="finite numbers"):
         read(kept, ["x"])
@@ -86,6 +91,7 @@ def test_of_many_rows_whole_topics_are_kept() -> None:
     assert len(kept["topic"]) == 40_000 // 3 // 2 * 2
     assert set(np.bincount(kept["topic"])) == {0, 2}
     assert kept["n_topics"] == n // 2
+    assert as_settings(many, ["x"], HOW, {}, seed=1)["training"]["topic"] != kept["topic"]
 
 
 def test_a_window_has_charts_by_day_and_says_what_is_not_known() -> None:
@@ -105,6 +111,22 @@ def test_a_window_has_charts_by_day_and_says_what_is_not_known() -> None:
     assert "its own error and drift are unknown" in "\n".join(lines(unknown, None))
     beyond = foreseen(window.loc[[3]], model, ["x"], of, of_topics=False, seed=0)
     assert "no answer lies within the training" in "\n".join(lines(beyond, of))
+
+
+def test_a_window_that_has_moved_names_its_features_and_the_first_of_what_is_refused() -> None:
+    of = reference(rows(900, 0))
+    model = fit_predictor(rows(900, 0), ["x"]).model
+    window = rows(60, 2, shift=0.8)
+    window.loc[:5, "x"] = 99.0
+    for first, named in ((0, "q0, q1, q2, q3, q4, …"), (1, "q1, q2, q3, q4, q5")):
+        found = foreseen(window[first:], model, ["x"], of, of_topics=False, seed=0)
+        assert found.drift is not None
+        distance, p = found.drift.loc[0, ["distance", "p_holm"]]
+        said = lines(found, of)
+        assert len(said) == 5  # training topics enough look like the window, and nothing was left out
+        assert said[1].endswith(f"x of {6 - first} ({named})")
+        assert said[4] == f"  drift against the training: x (distance {distance:.2f}, p {p:.2g})"
+        assert found.metrics["drift_features"] == 1
 
 
 def test_the_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:

@@ -151,18 +151,39 @@ def test_the_command_writes_the_window_of_recorded_answers(tmp_path: Path, caplo
     (tmp_path / "now.jsonl").write_text("\n".join(map(json.dumps, recorded)), encoding="utf-8")
     config.register()
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
-        cfg = compose(
-            "foresee",
-            overrides=["experiment=recorded", "tokenizer=words", "bootstrap=20", "answers.qpp.vectors=false",
-                       f"recorded.path={tmp_path / 'now.jsonl'}", f"predictor={tmp_path / 'predictor.json'}",
-                       f"store={tmp_path / 'store'}", f"tracking.uri={uri}", "predictor_mismatch=allow"],
-        )  # fmt: skip
-    folder = JobFolder(tmp_path / "out", None, 0, {}, ())
+
+    def code(name: str, *overrides: str) -> int:
+        usual = ["experiment=recorded", "tokenizer=words", "bootstrap=20", "answers.qpp.vectors=false",
+                 f"recorded.path={tmp_path / 'now.jsonl'}", f"predictor={tmp_path / 'predictor.json'}",
+                 f"store={tmp_path / 'store'}", f"tracking.uri={uri}"]  # fmt: skip
+        with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
+            cfg = compose("foresee", overrides=[*usual, "predictor_mismatch=allow", *overrides])
+        return execute(cfg, JobFolder(tmp_path / name, None, 0, {}, ()))
+
+    measure, tokenizer = {"component": "substring", "version": 1}, {"component": "words", "version": 2}
+    same = {"measure": measure, "tokenizer": tokenizer, "n_tokens": [1, 99999]}
+    (tmp_path / "other.json").write_text(portable(model.model, settings | same).to_json(), encoding="utf-8")
+    unknown = fit_predictor(rows.rename(columns={X: "unknown"}), ["unknown"], **HOW).model
+    (tmp_path / "unknown.json").write_text(portable(unknown, {}).to_json(), encoding="utf-8")
+    (tmp_path / "none.jsonl").write_text(json.dumps(recorded[3]), encoding="utf-8")
+    refused = {
+        "measure: fitted on None": ["predictor_mismatch=refuse"],
+        "settings of answers.qpp are others": ["predictor_mismatch=refuse", f"predictor={tmp_path / 'other.json'}"],
+        "give the predictor": ["predictor=null"],
+        "it reads unknown, which nothing here computes": [f"predictor={tmp_path / 'unknown.json'}"],
+        "all questions are unanswerable": [f"recorded.path={tmp_path / 'none.jsonl'}"],
+    }
+    for told, overrides in refused.items():
+        assert code("refused", *overrides) != 0
+        assert told in json.loads((tmp_path / "refused/job.json").read_text())["error"]
+    assert code("dry", "dry_run=true") == 0
+    assert json.loads((tmp_path / "dry/job.json").read_text())["status"] == "DRY RUN"
+    caplog.clear()
     with caplog.at_level(logging.INFO):
-        assert execute(cfg, folder) == 0, caplog.text
+        assert code("out") == 0, caplog.text
+    folder = tmp_path / "out"
     coverage = {q: x for q, *_, x in window}
-    written = pd.read_csv(folder.path / "topics_at_risk.csv").set_index("qid")
+    written = pd.read_csv(folder / "topics_at_risk.csv").set_index("qid")
     p = dict(
         zip(
             ("q0", "q1", "q2"), model.predict_proba(pd.DataFrame({"qid": list("abc"), X: [1.0, 0.5, 0.0]})), strict=True
@@ -176,11 +197,23 @@ def test_the_command_writes_the_window_of_recorded_answers(tmp_path: Path, caplo
         )
     assert written["answer"].tolist() == [f"{q}!" for q in [*order, "q4"]]
     assert written.loc["q4", "refused"] == f"no {X}"
-    record = json.loads((folder.path / "job.json").read_text(encoding="utf-8"))
+    record = json.loads((folder / "job.json").read_text(encoding="utf-8"))
     run = Reader(uri).run(record["run_id"])
     assert (record["status"], record["role"], run.tags["role"]) == ("FINISHED", "foresee", "foresee")
     assert (run.metrics["topics"], run.metrics["foreseen_refused_share"]) == (4, 0.25)
-    assert record["metrics"]["foreseen_correct_share"] == run.metrics["foreseen_correct_share"]
+    assert run.metrics["seconds_total"] < 600
+    assert run.metrics == pytest.approx(record["metrics"] | {"seconds_total": run.metrics["seconds_total"]})
+    assert run.tags["predictor"] == str(tmp_path / "predictor.json")
+    assert run.tags["dataset_digest"] == record["dataset_digest"]
+    assert "dataset" in {entry.partition("/")[0] for entry in run.entries or ()}
+    assert run.experiment_id == record["experiment_id"]
+    reader = Reader(uri)
+    whole = pd.read_parquet(folder / "topics_at_risk.parquet")
+    assert whole["qid"].tolist() == reader.table(run.run_id, "topics_at_risk.json")["qid"].tolist() == [*order, "q4"]
+    assert reader.table(run.run_id, "drift.json")["feature"].tolist() == [X]
+    assert reader.files(run.run_id, "config")
+    assert f"the topics at risk: {folder / 'topics_at_risk.csv'}" in caplog.text
+    assert record["run_id"] in caplog.text
     assert "predictor used on other ground: n_tokens" in caplog.text
     assert "predictor used on other ground: other settings of answers.qpp" in caplog.text
     assert "1 of 5 questions are unanswerable and left out" in caplog.text
