@@ -84,8 +84,12 @@ def test_a_log_file_in_its_place_is_told(tmp_path):
 def test_no_file_bad_shares_and_retrieval_are_refused():
     with pytest.raises(ConfigError, match=r"dataset\.path"):
         RecordedOutcomes().outcomes()
-    with pytest.raises(ConfigError, match=r"judged_shares\.sim.*five shares"):
-        RecordedOutcomes(judged_shares={"sim": [0.5, 0.5]})
+    with pytest.raises(ConfigError, match=r"dataset\.name"):
+        RecordedOutcomes(name="")
+    assert RecordedOutcomes(judged_shares={"sim": [0.58, 0.1, 0.1, 0.2, 0]})
+    for wrong in ([0.5, 0.5], [0.4, 0, 0, 0, 0], [0.5, 0.5, 0.1, 0, 0], [1.02, 0, 0, 0, 0], [0.5, 0.6, -0.1, 0, 0]):
+        with pytest.raises(ConfigError, match=r"judged_shares\.sim.*five shares"):
+            RecordedOutcomes(judged_shares={"sim": wrong})
     with pytest.raises(ConfigError, match="nothing can be retrieved"):
         StudyOutcomes().load()
 

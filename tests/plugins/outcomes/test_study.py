@@ -1,11 +1,13 @@
 """experiment=study: the reference figures, as a user's command gives them, and what it refuses."""
 
+import hashlib
 import json
 import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from mlflow import MlflowClient
 
 from processes import run
 from ragauge.estimate import fit_thresholds, fit_zones
@@ -21,7 +23,7 @@ CONF = Path(outcomes.__file__).parent / "conf"
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("study")
-    ended = run(folder, "experiment=study", "bootstrap=20", "hydra.run.dir=job")
+    ended = run(folder, "experiment=study", "bootstrap=20", "hydra.run.dir=job", "tracking.note=as read off")
     assert ended.returncode == 0, ended.stderr
     return folder, ended.stdout
 
@@ -66,26 +68,35 @@ def test_the_run_in_mlflow_has_metrics_figures_tables_and_report(done: tuple[Pat
         "tables/zones_by_alpha.csv", "config/config.yaml",
     }  # fmt: skip
     logged = Reader(record["tracking_uri"]).run(record["run_id"])
-    assert logged.metrics["threshold_k"] == record["metrics"]["threshold_k"]
+    assert logged.metrics == {name: v for name, v in record["metrics"].items() if v == v}
+    assert 0 < logged.metrics["seconds_total"] < 600
+    digest = hashlib.sha256(StudyOutcomes().files()["outcomes"].read_bytes()).hexdigest()
+    assert logged.tags["dataset_digest"] == record["dataset_digest"] == digest
+    shown = MlflowClient(record["tracking_uri"]).get_experiment(record["experiment_id"]).tags
+    assert "mlflow.note.content" in shown
+    assert [key for key in shown if key.startswith("mlflow.sharedViewState.ragauge-")]
     told, found = done[1], record["metrics"]
     assert f"\nk = {found['threshold_k']:.3f}, right above: " in told
     auc = f"AUC {found['predictor_auc_correct']:.3f} for right answers, {found['predictor_auc_lack']:.3f} for lack"
     assert f"\npredictor, on unseen topics: {auc}\n" in told
     assert "right answers of sim: predictor 34.5%, above k 15.7%, judged 32.0%" in told
-    *_, run_and_folder, where = done[1].splitlines()
+    *_, report, run_and_folder, where = done[1].splitlines()
+    assert report == f"report: {(done[0] / 'job').resolve() / 'report.html'}"
     assert run_and_folder == f"MLflow run {record['run_id']}; folder {(done[0] / 'job').resolve()}"
     assert where.startswith("MLflow UI: ")
     assert where.endswith(f"/runs/{record['run_id']}")
     page = (done[0] / "job" / "report.html").read_text()
     assert "<script" not in page
+    assert "<p>as read off</p>" in page
     assert "There is no zone for “right”: no threshold holds." in page
     assert "degenerate: says “never”" in page
 
 
-def test_a_rerun_says_how_its_metrics_compare(done: tuple[Path, str]) -> None:
+def test_a_rerun_says_how_its_metrics_compare_and_is_held_to_its_gate(done: tuple[Path, str]) -> None:
     record = json.loads((done[0] / "job" / "job.json").read_text())
-    again = run(done[0], f"rerun={record['run_id']}", "hydra.run.dir=again")
-    assert again.returncode == 0, again.stderr
+    again = run(done[0], f"rerun={record['run_id']}", "hydra.run.dir=again", "+gate.ir_score=0.9")
+    assert again.returncode == 3, again.stderr
+    assert "ir_score" in again.stderr.splitlines()[-1]
     assert re.search(r"^(\d+) of \1 metrics equal to the last bit$", again.stdout, re.M)
 
 
@@ -130,7 +141,8 @@ def test_the_shipped_config_says_the_published_shares() -> None:
         (["-m"], "run it without -m"),
         (["estimate.features=[ir_score,n_used]"], "of recorded outcomes ir_score alone is known"),
         (["zones.alpha=1.2"], "zones.alpha=1.2: allowed are numbers from 0.001 to 0.5"),
-        (["zones.confidence=1"], "zones.confidence=1.0: allowed are numbers from 0.5 to 0.9999"),
+        (["slices=[user]"], "recorded outcomes have no attributes to slice by"),
+        (["+gate.ir_score={tolerance:0.1}", "+gate.baseline=a"], "recorded outcomes have no baseline"),
         (["dataset.path=nowhere.csv"], "dataset.path=nowhere.csv: there is no such file"),
     ],
 )
