@@ -16,6 +16,7 @@ import pytest
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
 from ragauge.contract.identity import identity
+from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Reply, Role
 from ragauge.plugins.documents.alignment import IGNORED, INFOS, alignment
 from ragauge.plugins.documents.attribution import credits, own_words
@@ -276,28 +277,30 @@ def test_leaving_each_passage_out_keeps_the_others_in_their_order() -> None:
 
 def test_a_passage_counts_whose_absence_changes_the_answer() -> None:
     measure: Any = alignment(by="leave_one_out")
-    rows = passages(q1=["one", "two", "three"], q2=["one"])
+    rows = passages(q1=["one", "two", "three", "four"], q2=["one"])
     varied = pd.DataFrame(
         {
-            "qid": ["q1", "q1", "q1", "q2"],
+            "qid": ["q1", "q1", "q1", "q1", "q2"],
             "n_tokens": 50,
-            "variant": [0, 1, 2, 0],
-            "answer": ["Anna of Graz", "I do not know", "Anna, of Linz", None],
+            "variant": [0, 1, 2, 3, 0],
+            "answer": ["Anna of Graz", "I do not know", "Anna", "Anna, of Linz", None],
             "status": "ok",
         }
     ).astype({"qid": "str", "answer": "str"})
-    for made in (varied, varied.head(3)):
+    for made in (varied, varied.head(4)):
         found = measure.measure_varied(
             TOPICS, NO_EVIDENCE, rows, made, answers(q1="Anna of Graz", q2="yes"), SimpleNamespace()
         )
-        # Without the third it is 2/3 the same in F1: a distance of 1/3 is no other answer.
-        assert by_measure(found)["used_rank"] == 2
+        # Without the fourth it is 2/3 the same in F1: a distance of 1/3 is no other answer, and one of 1/2 is.
+        assert by_measure(found)["used_rank"] == 2.5
+        scores = json.loads(found["detail"].dropna().iloc[0])["scores"]
+        assert scores == {"d0": 0.0, "d1": 1.0, "d2": 0.5, "d3": 0.3333}
         assert set(by_measure(found, "q2").values()) == {"failed"}
     nearer: Any = alignment(by="leave_one_out", changed=0.3)
     found = nearer.measure_varied(
         TOPICS, NO_EVIDENCE, rows, varied, answers(q1="Anna of Graz", q2="yes"), SimpleNamespace()
     )
-    assert by_measure(found)["used_rank"] == 2.5
+    assert by_measure(found)["used_rank"] == 3
 
 
 # --- config and warning ----------------------------------------------------------------------------------
@@ -330,6 +333,12 @@ def test_what_is_not_set_is_as_the_guide_says() -> None:
     assert asdict(alignment()) == usual | {"held": 0.2, "share": 0.25, "vectors": True}
     assert asdict(alignment(by="leave_one_out")) == usual | {"changed": 0.5}
     assert asdict(Udcg()) == {"depth": 10, "distraction": 1 / 3}
+    parts = [alignment(), alignment(vectors=False), alignment(by="llm"), alignment(by="leave_one_out")]
+    assert [set(part.uses) for part in parts] == [{"embedder"}, set(), {"chat"}, set()]
+    assert "$passages" in identity(parts[2])["prompt"]
+    assert ERag().infos[0] == AnswerMeasureInfo(
+        "erag_p_at_1", "eRAG P@1", section="Documents by their use", of="ranking"
+    )
     versions = {part: identity(part)["version"] for part in (alignment(), alignment(by="llm"), Udcg(), ERag())}
     assert list(versions.values()) == [2, 2, 1, 1]
     measures = ("P@1", "P@5", "nDCG@10", "RR")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from ragauge.contract.jobs import systems_of
 from ragauge.plugins.parts.finding import chunk_sizes, gain_of_retrieval
 from sweep_records import record, sweep
@@ -23,16 +21,6 @@ def test_the_gain_is_over_the_same_llm_with_the_settings_most_alike() -> None:
     llms = {column: right[column].str.split(" · ").str[1] for column in ("system", "base")}
     assert (llms["system"] == llms["base"]).all()
     assert gain_of_retrieval(sweep(record("retriever=bm25"), record("retriever=sim"))) is None
-
-
-@pytest.mark.parametrize("sizes", [(64, 128), (128, 64)])
-def test_of_several_that_retrieve_nothing_the_one_most_like_a_system_is_its_base(sizes: tuple[int, int]) -> None:
-    jobs = [record(f"retriever={r}", f"chunker.size={size}") for r in ("bm25", "none") for size in sizes]
-    found = gain_of_retrieval(sweep(*jobs))
-    assert found is not None
-    assert {(row["system"], row["base"]) for row in found.to_dict("records")} == {
-        (f"bm25 · chunker.size={size}", f"none · chunker.size={size}") for size in sizes
-    }
 
 
 def test_recorded_systems_without_any_context_are_the_llm_alone() -> None:
