@@ -275,6 +275,7 @@ def test_an_element_of_a_packed_file_is_no_longer_than_a_document_may_be(
 SEGMENTS = [
     {"docid": "d_1#1_6", "title": "T", "segment": "She built a tower.", "start_char": 11, "end_char": 29},
     {"docid": "d_1#0_5", "title": "T", "segment": "Anna came. She built", "start_char": 0, "end_char": 20},
+    {"docid": "d_1#1_7", "title": "T", "segment": "tower", "start_char": 23, "end_char": 28},
     {"docid": "d_1#2_7", "title": "T", "segment": "The end.", "start_char": 40, "end_char": 48},
     {"docid": "d_2#0_8", "title": "", "segment": "The Mur rises."},
     {"docid": "d_2#1_9", "title": "", "segment": "It flows."},
@@ -304,6 +305,16 @@ def test_segments_are_joined_to_documents(tmp_path: Path) -> None:
     ]
     qrels = qrels_of(loaded.evidence)
     assert qrels.values.tolist() == [["1", "d_1", 3], ["2", "d_2", 2]]
+    with (tmp_path / "docs").open("a") as docs:
+        docs.write('{"docid": "d_3#0", "segment": 7}\n{"segment": "x"}\n')
+    source = Trec(
+        docs=tmp_path / "docs",
+        topics=tmp_path / "topics",
+        qrels=tmp_path / "qrels",
+        join_segments=True,
+        on_error="skip",
+    )
+    assert [told.partition(": ")[0][-6:] for told in source.load().skipped] == ["line 7", "line 8"]
 
 
 def test_without_judgements_all_topics_are_read_and_documents_may_be_missing(tmp_path: Path) -> None:
