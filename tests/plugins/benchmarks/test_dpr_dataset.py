@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loader_files import checked, json_lines, named_or_dropped
+from loader_files import checked, named_or_dropped
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.plugins.benchmarks.dpr import DPR
 
@@ -79,15 +79,6 @@ def test_first_positive_passage_is_the_evidence_unless_all_are_asked_for(tmp_pat
     ]
     with pytest.raises(ConfigError, match=r"dataset\.evidence"):
         DPR(evidence="best")
-
-
-def test_lists_of_lines_and_compressed_files_are_read(tmp_path: Path) -> None:
-    plain = write(tmp_path, ROWS).load()
-    (tmp_path / "nq.json.gz").write_bytes(gzip.compress(json.dumps(ROWS, indent=1).encode()))
-    for file in (tmp_path / "nq.json.gz", json_lines(tmp_path / "nq.jsonl", ROWS)):
-        found = DPR(path=file).load()
-        for name in ("docs", "topics", "evidence"):
-            assert getattr(found, name).equals(getattr(plain, name))
 
 
 def test_passages_of_the_table_come_first(tmp_path: Path) -> None:
