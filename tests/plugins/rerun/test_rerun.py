@@ -182,13 +182,14 @@ def test_a_value_from_the_environment_is_told_where_it_is_another(
 
 
 def test_a_key_of_another_version_stops_the_rerun_unless_it_is_left_out_on_purpose(
-    log: Log, uri: str, conf: Path
+    log: Log, uri: str, conf: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run_id = log(forgotten=3, estimate={"features": ["ir_score"], "bent": True})
     with pytest.raises(ConfigError, match=r"forgotten=3, which this version does not know .* '~forgotten'"):
         again(run_id, uri, conf, "~estimate.bent")
     cfg = again(run_id, uri, conf, "~forgotten", "~estimate.bent")
     assert "forgotten" not in cfg
+    assert "override" not in capsys.readouterr().err
     assert cfg["estimate"] == {"features": ["ir_score"], "spline": False, "calibrate": False}
 
 
@@ -469,35 +470,51 @@ def test_logged_overrides_of_hydra_are_not_composed(
 # --- what differs, and what cannot be ---------------------------------------------------------------------
 
 
-def test_nothing_differs_is_said_and_so_is_another_package_version(
-    log: Log, uri: str, conf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(provenance, "origin_tags", lambda: {"ragauge_version": "1.0", "git_commit": "c0ffee"})
-    run_id = log()
-    again(run_id, uri, conf)
-    assert "nothing differs" in capsys.readouterr().err
-    monkeypatch.setattr(provenance, "origin_tags", lambda: {"ragauge_version": "1.1", "git_commit": "decaf"})
-    here = provenance.installed_packages()
-    changed = {**here, "numpy": "1.0", "alembic": "0.1"}
-    monkeypatch.setattr(provenance, "installed_packages", lambda: changed)
-    again(run_id, uri, conf)
-    told = capsys.readouterr().err
-    assert "ragauge is 1.1 here, the run had 1.0" in told
-    assert "git commit is decaf here, the run had c0ffee" in told
-    assert f"numpy is 1.0 here, the run had {here['numpy']}" in told
-    assert "1 other package(s) differ: alembic" in told
-    assert "nothing differs" not in told
-
-
-def test_a_run_that_failed_may_be_run_again_and_is_said_to_have_failed(
-    log: Log, uri: str, conf: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rerun_of_a_sweep_says_of_each_job_what_it_had_and_which_are_left_out(
+    log: Log, uri: str, conf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
+) -> None:  # fmt: skip
     from mlflow import MlflowClient
 
-    run_id = log(tags={"error": "MissingError: too many"})
-    MlflowClient(uri).set_terminated(run_id, status="FAILED")
-    again(run_id, uri, conf)
-    assert f"a run ({run_id}) is FAILED: MissingError: too many" in capsys.readouterr().err
+    here = {"ragauge_version": "1.0", "git_commit": "c0ffee"}
+    monkeypatch.setattr(provenance, "origin_tags", lambda: here)
+    of = [{"sweep_id": "u", "job": i} for i in range(3)]
+    error = {"error": "MissingError: too many"}
+    shallow = log("retriever=bm25", "retriever.top_k=7", "n_tokens=100", tags={**of[0], **error})
+    here["ragauge_version"] = "1.1"
+    deep = log("retriever=sim", "n_tokens=200", tags=of[1])
+    with track.Tracker(uri, request.node.name).run("a bare run", {}, {"role": "job", **of[2]}) as bare:
+        pass
+    for failed in (shallow, bare.run_id):
+        MlflowClient(uri).set_terminated(failed, status="FAILED")
+    pooled = log(tags={"role": "sweep", **of[0]})
+    given = [f"rerun={pooled}", f"tracking.uri={uri}", "store=mine", "retriever.top_k=9", "llm=none", "-m"]
+    with argument.prepared(given, conf) as made:
+        folder = Path(made[1])
+        assert made[2:] == [*given[1:], f"rerun=run_{shallow},run_{deep}"]
+        options = [f"run_{i}" for i in (shallow, deep)]
+        again = [argument.origin(folder, {"rerun": o, "retriever": o, "llm": "none"}, ["llm=none"]) for o in options]
+    assert not folder.exists()
+    assert [(o.run_id, o.sweep, o.choices) for o in again if o] == [
+        (shallow, pooled, {"retriever": "bm25", "llm": "none"}), (deep, pooled, {"retriever": "sim", "llm": "none"}),
+    ]  # fmt: skip
+    assert [o.overrides.count("llm=none") for o in again if o] == [1, 1]
+    assert capsys.readouterr().err.splitlines() == [
+        f"rerun of sweep {pooled}, 2 job(s)",
+        f"  a run ({shallow}) is FAILED: MissingError: too many",
+        f"  a bare run ({bare.run_id}) is FAILED: no error on record",
+        f"  a bare run ({bare.run_id}) ended before its configuration was logged; left out",
+        "  ragauge is 1.1 here, the run had 1.0",
+        "  override: store=mine",
+        "  override: retriever.top_k=9 (the run had 7, 30)",
+        "  override: llm=none (the run had none)",
+    ]
+    with argument.prepared([f"rerun={deep}", f"tracking.uri={uri}"], conf) as made:
+        assert made[2:] == [f"tracking.uri={uri}", f"rerun=run_{deep}"]
+    assert capsys.readouterr().err.splitlines() == [
+        f"rerun of {deep}, 1 job(s)",
+        "  nothing differs: code, Python, packages and configuration are the same",
+    ]
 
 
 def test_runs_that_cannot_be_run_again_are_errors_that_say_why(log: Log, uri: str, conf: Path) -> None:
