@@ -235,8 +235,9 @@ def test_a_chunk_without_its_parent_is_one_line(tools: Tools, expander: Any) -> 
     for start, end in ((13, 90), (-1, 5), (13, 12)):
         wrong = CHUNKS.copy()
         wrong.loc[wrong["docno"] == "e%p2", ["start", "end"]] = (start, end)
+        wrong.loc[wrong["docno"] == "d%p4", "end"] = 99  # a hit behind it
         with pytest.raises(DataError, match=f"docno='e%p2' spans the characters {start} to {end} of 'e', which has 19"):
-            expand(expander, {"q": ["d%p0", "e%p2"]}, tools, chunks=wrong)
+            expand(expander, {"q": ["d%p0", "e%p2", "d%p4"]}, tools, chunks=wrong)
 
 
 @pytest.mark.parametrize(
