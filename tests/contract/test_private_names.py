@@ -13,7 +13,6 @@ KNOWN = {
     "contract/test_patterns.py": {"answering", "datasets"},
     "experiment/test_in_batches.py": {"store"},
     "experiment/test_pipeline.py": {"store"},
-    "experiment/test_ranking_columns.py": {"compare"},
     "experiment/test_team_server.py": {"track"},
     "made_database.py": {"track"},
     "plugins/reranking/test_reranked_job.py": {"track"},

@@ -46,7 +46,7 @@ def test_every_reader_of_json_lines_reads_what_is_printed_over_several(tmp_path:
 def test_a_bad_row_of_printed_objects_is_known_by_its_number(tmp_path: Path) -> None:
     file = tmp_path / "docs.jsonl"
     file.write_text(FORMS["objects"]([DOCS[0], {"docno": "rhine"}]))
-    with pytest.raises(DataError, match=r"docs\.jsonl, row 2: key 'title' is missing"):
+    with pytest.raises(DataError, match=r"docs\.jsonl, row 2: key 'text' is missing"):
         JsonlDataset(docs=file, topics=file).load()
 
 

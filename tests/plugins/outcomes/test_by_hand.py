@@ -89,7 +89,7 @@ def test_the_lines_of_the_terminal(value: Recorded, tmp_path: Path) -> None:
         f"right answers of c: predictor {predicted['c']:.1%}, above k 0.0%",
     ]
     calibrated = {**RECORD["estimate"], "calibrate": True}  # by folds, which the seed draws
-    one, other = (recorded(tmp_path, bootstrap=10, seed=seed, estimate=calibrated) for seed in (0, 2))
+    one, other = (recorded(tmp_path, bootstrap=30, seed=seed, estimate=calibrated) for seed in (0, 2))
     assert one.lines[3] == other.lines[3] == lines[3]
     assert one.estimates.metrics["threshold_k_lo"] != other.estimates.metrics["threshold_k_lo"]
     assert one.foreseen["predictor"].tolist() != other.foreseen["predictor"].tolist()

@@ -62,7 +62,7 @@ def test_what_lacks_is_told_as_ever(folder: Path) -> None:
     with pytest.raises(DataError, match="no document in it"):
         documents_of(sources(folder, False)[0]).load()
     (folder / "docs.jsonl").write_text('{"docno": "d1"}\n', "utf-8")
-    with pytest.raises(DataError, match="line 1: key 'title' is missing"):
+    with pytest.raises(DataError, match="line 1: key 'text' is missing"):
         documents_of(sources(folder, False)[0]).load()
 
 
