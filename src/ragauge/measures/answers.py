@@ -8,9 +8,9 @@ NeurIPS 2024, section 3.3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -24,8 +24,10 @@ from ragauge.contract.offers import MeasureOffers, offered
 from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references
 from ragauge.measures.scores import part_scores
-from ragauge.measures.tokens import Tokens, common_subsequence, matched, of_language, place_of, tokens_of
+from ragauge.measures.tokens import common_subsequence, matched, of_language, place_of, tokens_of
 from ragauge.texts.languages import AUTO, CODES, named_language
+
+Read = TypeVar("Read")
 
 _OF_ROUGE = ("words", "rouge_score", "squad", "plain")
 _ROUGE_VALUES = ("f1", "precision", "recall")
@@ -102,16 +104,22 @@ class AgainstReferences:
         return pd.concat(frames, ignore_index=True)
 
 
+def as_read(
+    read: Callable[[str], Read], answers: Sequence[str], references: Sequence[str]
+) -> Iterator[tuple[Read, Read]]:
+    """Every answer and its reference as they are read, such as tokens; reads each distinct text once."""
+    known = {text: read(text) for text in {*answers, *references}}
+    return ((known[answer], known[reference]) for answer, reference in zip(answers, references, strict=True))
+
+
 def of_pairs(
-    value: Callable[[list[str], list[str]], float],
-    tokens: Tokens,
+    value: Callable[[Read, Read], float],
+    read: Callable[[str], Read],
     answers: Sequence[str],
     references: Sequence[str],
 ) -> np.ndarray:
-    """The value of the tokens of every answer and its reference, float64 [pairs]."""
-    read = {text: tokens(text) for text in {*answers, *references}}
-    pairs = zip(answers, references, strict=True)
-    return np.array([value(read[answer], read[reference]) for answer, reference in pairs], dtype=float)
+    """The value of every answer and its reference as they are read, float64 [pairs]."""
+    return np.array([value(*pair) for pair in as_read(read, answers, references)], dtype=float)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ragauge.retrieval.ranking import rank_scores
+from ragauge.retrieval.ranking import rank_scores, ranks_within
 
 
 def reciprocal_rank_fusion(
@@ -75,22 +75,22 @@ def fuse(
             here = topic[start:end]
             term = _terms(here, score[start:end].astype(float), fusion, normalise, constant)
             hits.append((here, item[start:end], term if weights is None else term * weights[at]))
-        if sum(len(here) for here, _, _ in hits):
+        if any(len(here) for here, _, _ in hits):
             parts.append(_best(hits, order, top_k, fusion))
     return tuple(map(np.concatenate, zip(*parts, strict=True)))  # type: ignore[return-value]
 
 
 def _terms(topic: np.ndarray, score: np.ndarray, fusion: str, normalise: str, constant: float) -> np.ndarray:
     """What each hit of a list adds to its document, before the list's weight, float64 [hits]."""
-    first = np.flatnonzero(np.diff(topic, prepend=-1))
-    sizes = np.diff(first, append=len(topic))
-    rank = np.arange(len(topic)) - np.repeat(first, sizes) + 1.0
+    rank = ranks_within(topic) + 1.0
     if fusion == "rrf":
         return 1 / (constant + rank)
     if fusion == "isr":
         return 1 / rank**2
     if not len(topic):
         return score
+    first = np.flatnonzero(rank == 1)
+    sizes = np.diff(first, append=len(topic))
     low, high = np.minimum.reduceat(score, first), np.maximum.reduceat(score, first)
     spread = high - low
     if normalise == "z_score":
@@ -115,6 +115,5 @@ def _best(hits: Sequence[Scored], order: np.ndarray, top_k: int, fusion: str) ->
     topic, item = np.divmod(pair, len(order))
     ranked = np.lexsort((order[item], -value, topic))
     topic, item, value = topic[ranked], item[ranked], value[ranked]
-    first = np.flatnonzero(np.diff(topic, prepend=-1))
-    kept = np.arange(len(topic)) - np.repeat(first, np.diff(first, append=len(topic))) < top_k
+    kept = ranks_within(topic) < top_k
     return topic[kept], item[kept], value[kept]

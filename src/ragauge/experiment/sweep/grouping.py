@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragauge.contract import comparable
+from ragauge.contract.groups import ANSWERS
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 
 _LONGEST = 40  # characters of a value in a group's name
 _NO_VERDICTS = ""
-_DIVIDING = ("dataset", "measure", "tokenizer", "judge", "answers")
+_DIVIDING = ("dataset", *comparable.MEASURED_BY, ANSWERS)
 
 
 @dataclass(frozen=True)

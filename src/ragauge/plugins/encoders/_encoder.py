@@ -28,6 +28,7 @@ _MODULES = {
     "MultiVectorEncoder": frozenset({"HierarchicalTokenPooling", "MultiVectorMask"}),
 }
 _FILES = ("*.json", "*.txt", "*.model", "*.metadata", "*.safetensors", "*.bin")
+_OWN_CONFIG = "config_sentence_transformers.json"
 _REMEDY = "Give the path of the model's folder (the one with modules.json)"
 _TEXTS = 8192  # whose arrays are in memory at a time while an index is built
 
@@ -202,10 +203,7 @@ def model_folder(model: str, kind: Kind) -> Path:
 
 def _is(kind: Kind, model: str, path: Path) -> bool:
     """Whether the folder holds all weights of a model of this kind, in any package's format."""
-    config, own = (
-        read_json("retriever.model", model, path / name) if (path / name).is_file() else {}
-        for name in ("config.json", "config_sentence_transformers.json")
-    )
+    config, own = (_content(model, path / name) for name in ("config.json", _OWN_CONFIG))
     if (path / "modules.json").is_file():
         of_pylate = kind == "MultiVectorEncoder" and (own.get("model_type") == "ColBERT" or "query_prefix" in own)
         return own.get("model_type") == kind or of_pylate
@@ -215,17 +213,17 @@ def _is(kind: Kind, model: str, path: Path) -> bool:
 
 def compares_by_cosine(folder: Path) -> bool:
     """Whether the model in a folder compares vectors by their cosine."""
-    return _own_config(folder).get("similarity_fn_name") == "cosine"
+    return _content(str(folder), folder / _OWN_CONFIG).get("similarity_fn_name") == "cosine"
 
 
-def _own_config(folder: Path) -> dict[str, Any]:
-    file = folder / "config_sentence_transformers.json"
-    return read_json("retriever.model", str(folder), file) if file.is_file() else {}
+def _content(model: str, file: Path) -> dict[str, Any]:
+    """The content of a JSON file of the model's folder; {} without the file."""
+    return read_json("retriever.model", model, file) if file.is_file() else {}
 
 
 def _document_prompt(folder: Path) -> str:
     """What sentence-transformers puts before a document."""
-    own = _own_config(folder)
+    own = _content(str(folder), folder / _OWN_CONFIG)
     prompts = own.get("prompts") or {}
     named = next((prompts[role] for role in ("document", "passage", "corpus") if prompts.get(role)), "")
     before = own.get("document_prefix") or ""  # of PyLate's models

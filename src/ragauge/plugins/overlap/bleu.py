@@ -19,7 +19,7 @@ from ragauge.contract.checks import is_number, require, require_choice, require_
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references as references_of
-from ragauge.measures.answers import AgainstReferences
+from ragauge.measures.answers import AgainstReferences, as_read
 from ragauge.measures.tokens import Tokens, matched, tokens_of
 
 OF_SACREBLEU = ("13a", "intl", "zh", "char", "none")  # its tokenizers that read no model and no dictionary
@@ -77,9 +77,8 @@ class Bleu(AgainstReferences):
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """Sentence BLEU of every pair, in [0, 1]."""
-        tokens = self._tokens()
-        read = {text: tokens(text) for text in {*answers, *references}}
-        counts = [self._counts(read[a], [read[r]]) for a, r in zip(answers, references, strict=True)]
+        pairs = as_read(self._tokens(), answers, references)
+        counts = [self._counts(answer, [reference]) for answer, reference in pairs]
         return {
             f"bleu_{n}": np.array([sentence_bleu(of.first(n), self.smoothing) for of in counts]) for n in self.orders
         }

@@ -14,7 +14,7 @@ import numpy as np
 from ragauge.contract.checks import require_count, require_flag, require_number
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.protocols import Tools
-from ragauge.measures.answers import AgainstReferences
+from ragauge.measures.answers import AgainstReferences, of_pairs
 from ragauge.measures.tokens import matched
 
 
@@ -39,9 +39,7 @@ class ChrF(AgainstReferences):
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """chrF of every pair, in [0, 1]; 0 if either has no character."""
-        bare = {text: self._bare(text) for text in {*answers, *references}}
-        pairs = zip(answers, references, strict=True)
-        return {self.info.name: np.array([self._value(bare[one], bare[other]) for one, other in pairs], dtype=float)}
+        return {self.info.name: of_pairs(self._value, self._bare, answers, references)}
 
     def _value(self, text: str, other: str) -> float:
         orders = range(1, min(self.order, len(text), len(other)) + 1)
