@@ -120,19 +120,28 @@ def _words_digest(answer: object) -> str:
 def _of_the_answers(labels: pd.DataFrame, outcomes: pd.DataFrame, path: Path | str) -> pd.DataFrame:
     """The rows of the file with the job's answers, one per topic.
 
-    A sheet of several systems holds answers of others, too, which no column may tell apart.
+    A sheet of several systems holds answers of others, too, which no column may tell apart: all rows of one of its
+    systems must have the job's answers.
     """
     own = outcomes.set_index("qid")["answer"].map(words_of)
     given = labels["answer"].map(words_of)
     same = (given == labels["qid"].map(own)) | (given == labels["qid"].map(own.map(spreadsheet_cell)))
-    other = ~labels["qid"].isin(labels.loc[same, "qid"]) & labels["qid"].map(own).ne("")
-    several = "system" in labels and labels["system"].nunique() > 1
-    if other.any() and not (several and same.any()):
+    answered = labels["qid"].map(own).ne("")
+    other = ~labels["qid"].isin(labels.loc[same, "qid"]) & answered
+    if other.any() and not _of_one_system(labels, ~same & answered):
         raise DataError(
             f"{path}: qid {labels.loc[other, 'qid'].iloc[0]!r} has another answer in this job than those of the file "
             f"({int(other.sum())} of {len(labels)} rows): give labels of the job's own answers (ragauge labels)"
         )
     return labels[same].drop_duplicates("qid")
+
+
+def _of_one_system(labels: pd.DataFrame, other: pd.Series) -> bool:
+    """Whether a system of the sheet has no row with another answer (`other`, bool by row)."""
+    if "system" not in labels:
+        return False
+    systems = labels["system"].str.split("; ").explode()  # systems with equal answers share a row
+    return not other[systems.index].groupby(systems.to_numpy()).any().all()
 
 
 def read_texts(file: Path) -> pd.DataFrame:

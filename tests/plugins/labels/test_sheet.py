@@ -89,6 +89,10 @@ def test_a_sheet_of_systems_that_differ_by_an_option_goes_on_and_labels_each_wit
     more = pd.read_csv(sheet)
     assert len(more) > len(rows)
     assert more["label"].notna().sum() == len(rows)
+    job = outcomes(folder, 0)
+    third = job.assign(answer=job["answer"].where(job["qid"].str[-1].isin(list("02468")), "of a third system"))
+    with pytest.raises(DataError, match="has another answer in this job"):  # though some of its answers are labelled
+        with_human_labels(third, sheet)
     rows.assign(answer="no " + rows["answer"]).to_csv(sheet, index=False)
     with pytest.raises(DataError, match="has another answer in this job"):
         with_human_labels(outcomes(folder, 0), sheet)
