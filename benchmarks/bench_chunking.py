@@ -19,7 +19,7 @@ from typing import Any
 import pandas as pd
 from timing import against, interleaved, print_header, print_row
 
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.chunkers import SemanticChunker
 from ragauge.retrieval.chunkers._semantic import merge_sentences

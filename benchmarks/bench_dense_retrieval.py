@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from timing import against
 
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.retrieval.retrievers import MMR, Sim
 
 N_CHUNKS, N_TOPICS, DIMENSIONS = 20_000, 2_000, 384

@@ -24,8 +24,8 @@ from timing import against, print_header, print_row
 
 from ragauge.answering import Extractive
 from ragauge.answering.judges import LexicalJudge
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.diagnose.failures import cause_shares
 from ragauge.diagnose.funnel import funnel
 from ragauge.estimate import bounded_mean

@@ -25,8 +25,8 @@ import pandas as pd
 from scipy.sparse import csr_array
 from timing import print_header, print_row
 
+from ragauge.contract.component import Tools
 from ragauge.contract.frames import as_frame
-from ragauge.contract.protocols import Tools
 from ragauge.datasets import CsvDataset, SampleDataset
 from ragauge.plugins.adapters.conformance import check_retriever, compare_to_exact
 from ragauge.plugins.milvus.retriever import Milvus

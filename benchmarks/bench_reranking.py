@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from timing import against, interleaved, print_header, print_row
 
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.datasets import SampleDataset
 from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker
 from ragauge.plugins.reranking.pair_model import BATCH_TOKENS, load_pair_model, pair_model_folder

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.estimate import choose_topics, cross_fit, ppi_shares
 from ragauge.estimate.outcomes import TARGETS, TOPICS
 from ragauge.estimate.pairs import powered_difference

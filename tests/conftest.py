@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 import made_database
 from hash_embedder import HashEmbedder
 from processes import TWO_BY_TWO, run
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer
 from servers import database, postgres_server

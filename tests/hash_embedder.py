@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ragauge.contract.protocols import Role
+from ragauge.contract.component import Role
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ragauge.contract import frames
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import Dataset
 
 
 def json_lines(file: Path, rows: Iterable[Any]) -> Path:

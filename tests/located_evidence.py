@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ragauge.contract.protocols import Dataset
+from ragauge.contract.datasets import Dataset
 from ragauge.measures.located import locate
 
 

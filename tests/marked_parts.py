@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.component import Embedder, Role, Tools
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Embedder, Role, Tools
 from ragauge.retrieval.chunkers import TokenChunker
 
 

@@ -12,7 +12,8 @@ import pandas as pd
 from ragauge.answering import answer_frame
 from ragauge.answering.extractive import LACK_OF_INFORMATION
 from ragauge.contract.checks import require_count, require_number
-from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.component import Tools
+from ragauge.contract.replies import Reply
 from ragauge.texts.sentences import sentence_spans
 
 _ROWS_AT_ONCE = 1 << 16  # pairs of vectors that are multiplied at a time: 100 MB of 384 floats each

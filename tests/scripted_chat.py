@@ -10,7 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.protocols import Reader, Reply, Tools, Workplace
+from ragauge.contract.component import Tools
+from ragauge.contract.replies import Reader, Reply
+from ragauge.contract.workplace import Workplace
 
 
 @dataclass

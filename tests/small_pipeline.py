@@ -14,8 +14,8 @@ import pandas as pd
 from quoting import Quoting
 from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.answer_measures import infos_of
+from ragauge.contract.component import Embedder
 from ragauge.contract.groups import RANKINGS
-from ragauge.contract.protocols import Embedder
 from ragauge.datasets import JsonlDataset
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.stages.stage import Components

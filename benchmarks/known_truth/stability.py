@@ -9,7 +9,7 @@ import pandas as pd
 
 import simulations.stability as sim
 from known_truth.rows import SEED, Row
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.store import Store
 
 _CASES = ((0.2, 0.0), (0.0, 0.4), (0.2, 0.4))  # noise, liking for the first place

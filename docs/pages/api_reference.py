@@ -16,8 +16,13 @@ from config_reference import Option
 
 # Modules of ragauge.contract that are documented in whole, and the titles of their pages.
 CONTRACT = {
-    "protocols": "Protocols",
-    "measures": "Protocols of measures",
+    "component": "Components and their tools",
+    "datasets": "Kinds of components: datasets",
+    "retrieval": "Kinds of components: retrieval",
+    "answering": "Kinds of components: answers and judges",
+    "measures": "Kinds of components: measures",
+    "replies": "Replies",
+    "workplace": "Workplace",
     "frames": "Frames",
     "topics": "Topics",
     "identity": "Identity",
@@ -60,8 +65,8 @@ def _front(package: Path) -> str:
     ]
     said = (
         "# ragauge in Python\n\nWhat `import ragauge` has. Components are on the pages of their groups, what "
-        "they must do is under [Protocols](protocols.md) and [of measures](measures.md), what is raised under "
-        "[Errors](errors.md)."
+        "they must do is under [datasets](datasets.md), [retrieval](retrieval.md), [answers and judges](answering.md) "
+        "and [measures](measures.md), what is raised under [Errors](errors.md)."
     )
     whole = _WHOLE.replace("}", f", members: [{', '.join(functions)}]}}")
     return "\n\n".join([said, f"::: ragauge\n{whole}", *(f"::: {name}" for name in returned)]) + "\n"

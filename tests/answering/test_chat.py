@@ -5,8 +5,8 @@ import pytest
 from answer_inputs import TOPICS, contexts, generator
 from chat_server import ChatServer
 from ragauge.contract import frames, identity
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Tools
 
 
 def test_answers_are_rows_of_the_contexts(tools: Tools) -> None:

@@ -6,9 +6,9 @@ from answer_inputs import TOPICS, contexts, generator
 from ragauge.answering import Extractive, NoLLM, RecordedAnswers
 from ragauge.answering.judges import LexicalJudge, NoJudge, RecordedJudge
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Tools
 
 
 @pytest.mark.parametrize("part", [Extractive(), generator(retries=0), RecordedAnswers(path="nowhere.jsonl")])

@@ -13,8 +13,8 @@ from answer_inputs import TOPICS, contexts
 from ragauge.answering import Extractive
 from ragauge.answering.extractive import LACK_OF_INFORMATION
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Tools
 from ragauge.texts.words import FUNCTION_WORDS
 
 TEXT = (

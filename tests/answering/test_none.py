@@ -1,7 +1,7 @@
 from answer_inputs import TOPICS, contexts
 from ragauge.answering import NoLLM
 from ragauge.contract import frames
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 
 
 def test_no_llm_gives_no_answers(tools: Tools) -> None:

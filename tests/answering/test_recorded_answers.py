@@ -12,8 +12,8 @@ import pytest
 from answer_inputs import TOPICS, contexts
 from ragauge.answering import RecordedAnswers
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import Tools
 from ragauge.findings.answers import recorded_costs
 from ragauge.findings.cost import costs_of_replies, taken
 

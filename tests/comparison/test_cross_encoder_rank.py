@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.datasets import SampleDataset
 from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker
 from ragauge.retrieval import onnx as onnx_backend

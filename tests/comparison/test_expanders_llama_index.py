@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.plugins.expansion.expanders import DocumentExpander, NeighbourExpander
 from ragauge.texts.sentences import sentence_spans
 

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.component import Tools
+from ragauge.contract.replies import Reply
 from ragauge.retrieval.retrievers import MLQ
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ragauge.contract.protocols import Embedder, Tools
+from ragauge.contract.component import Embedder, Tools
 from ragauge.datasets import SampleDataset
 from ragauge.retrieval.chunkers import SemanticChunker
 from ragauge.retrieval.chunkers._semantic import merge_sentences

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.retrieval.retrievers import MMR, Sim
 
 N_CHUNKS, N_TOPICS, DIMENSIONS = 600, 80, 48

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ragauge.contract.datasets import Source
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import Source
 from ragauge.datasets import CsvDataset, SamplesDataset
 
 DOC = {"Nummer": "1", "Inhalt": "The Aare."}

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from ragauge.contract import frames
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import Dataset
 from ragauge.contract.topics import SAME_QUESTION, attributes_of, is_unanswerable, references, scorable
 from ragauge.datasets import SamplesDataset, recordings
 

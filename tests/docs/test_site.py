@@ -48,10 +48,9 @@ def test_every_guide_option_and_component_has_its_page(site: Path) -> None:
     for option in option_files():
         page = article(site / "config" / f"{option.parent.name}.html")
         assert f'<h2 id="{option.stem}"' in page, option
-    protocols = article(site / "api" / "protocols.html")
-    for name in ("Source", "Retriever", "Generator", "Judge"):
-        assert f'id="ragauge.contract.protocols.{name}"' in protocols
-    assert 'id="ragauge.contract.measures.AnswerMeasure"' in article(site / "api" / "measures.html")
+    kinds = ("datasets.Source", "retrieval.Retriever", "answering.Generator", "measures.AnswerMeasure")
+    for module, name in (kind.split(".") for kind in kinds):
+        assert f'id="ragauge.contract.{module}.{name}"' in article(site / "api" / f"{module}.html")
     retrievers = article(site / "api" / "retriever.html")
     assert 'id="ragauge.retrieval.retrievers.BM25"' in retrievers
     assert 'href="../config/retriever.html#bm25"' in retrievers

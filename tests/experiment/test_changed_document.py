@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from ragauge.contract.component import Embedder, Role
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Embedder, Role
 from ragauge.retrieval.chunkers import SemanticChunker, TokenChunker
 from ragauge.texts.sentences import sentence_spans
 from small_pipeline import TOPICS, SmallPipelines

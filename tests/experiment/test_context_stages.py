@@ -12,7 +12,7 @@ from hydra import compose, initialize_config_dir
 from keeping import Keeping
 from ragauge.answering import Extractive
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import ContextOrder
+from ragauge.contract.retrieval import ContextOrder
 from ragauge.experiment.setup import config
 from ragauge.experiment.stages.checks import check_together
 from ragauge.experiment.stages.components import instantiate_components

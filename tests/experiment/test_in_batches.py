@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from counted_progress import CountedProgress
+from ragauge.contract.component import Tools
 from ragauge.contract.frames import Batches
-from ragauge.contract.protocols import Tools
 from ragauge.experiment.stages import documents
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.measures import Substring
@@ -155,7 +155,7 @@ import sys
 from pathlib import Path
 import pandas as pd
 from ragauge.contract.frames import Batches
-from ragauge.contract.protocols import Dataset
+from ragauge.contract.datasets import Dataset
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
 from ragauge.experiment.stages.pipeline import Pipeline

@@ -11,9 +11,9 @@ import pytest
 
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
+from ragauge.contract.component import Embedder
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Embedder
 from ragauge.experiment.stages.checks import check_measures
 from ragauge.measures.answers import ExactMatch, Usual
 from ragauge.retrieval.retrievers import NoRetrieval

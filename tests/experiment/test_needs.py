@@ -12,8 +12,9 @@ import pytest
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, Extractive, NoLLM
 from ragauge.answering.judges import ChatJudge, LexicalJudge, Verdict, verdict_frame
+from ragauge.contract.component import Tools
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.replies import Reply
 from ragauge.experiment.needs import added_up, describe_needs, gathered
 from ragauge.experiment.needs import needs as requests_of
 from ragauge.experiment.stages.pipeline import Pipeline

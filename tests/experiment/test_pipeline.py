@@ -20,9 +20,11 @@ from ragauge.answering import NoLLM
 from ragauge.answering.extractive import LACK_OF_INFORMATION
 from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract import frames
+from ragauge.contract.component import ChatModel, Tools
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import ChatModel, Dataset, Reply, Tools
+from ragauge.contract.replies import Reply
 from ragauge.estimate.topic_samples import Sample
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.stages.stage import Read, Reads, file_digest

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.groups import GROUPS
-from ragauge.contract.protocols import CUT
+from ragauge.contract.replies import CUT
 from ragauge.findings.cost import (
     costs_of_parts,
     costs_of_replies,

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ragauge.contract.protocols import Reply
+from ragauge.contract.replies import Reply
 from ragauge.llms.json_replies import Found, ask_all, json_of
 from ragauge.llms.replies import CUT
 

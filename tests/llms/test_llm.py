@@ -15,9 +15,11 @@ import pytest
 from chat_server import QUICK_FAULTS, ChatServer, faults_at
 from processes import Command, until
 from ragauge.contract import identity
+from ragauge.contract.component import ChatModel
 from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError
-from ragauge.contract.protocols import CUT, ChatModel, FreshWorkplace
 from ragauge.contract.redact import redact
+from ragauge.contract.replies import CUT
+from ragauge.contract.workplace import FreshWorkplace
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import open_ledger
 from ragauge.store import Store

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import CUT
+from ragauge.contract.replies import CUT
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import open_ledger
 from ragauge.store import Store

@@ -15,8 +15,9 @@ import pytest
 
 from chat_server import ChatServer
 from ragauge.answering.judges import ChatJudge
+from ragauge.contract.component import Tools
 from ragauge.contract.current_job import run_begins
-from ragauge.contract.protocols import CUT, Tools
+from ragauge.contract.replies import CUT
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.replies import retry_after
 from ragauge.store import Store

@@ -12,8 +12,9 @@ import pytest
 
 from chat_server import ChatServer
 from ragauge.answering.judges import ChatJudge
+from ragauge.contract.component import Tools
 from ragauge.contract.current_job import run_begins
-from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.replies import Reply
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import MOST_UNREAD, open_ledger
 from ragauge.llms.replies import form_in, shown, together

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from overlap_inputs import ANY_TEXT, PAIRS, framed, values
+from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.offers import AnswerMeasureOffers, offered
-from ragauge.contract.protocols import Embedder, Tools
 from ragauge.measures.answers import ExactMatch, RougeL, RougeN, Similarity, TokenF1, Usual
 
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.measures import Pieces
-from ragauge.contract.protocols import Tools
 from ragauge.measures import Subsequence, Substring, Words, mean_over_parts, measured_parts, part_scores, score_frame
 from ragauge.measures.answers import EvidenceMeasure
 from ragauge.retrieval.contexts import build_contexts, contexts_at

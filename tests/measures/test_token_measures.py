@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references
 from ragauge.measures.answers import Contains, ExactMatch, TokenF1, Usual
 from ragauge.measures.tokens import plain, tokens_of, unicode_words

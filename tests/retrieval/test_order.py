@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import ContextOrder
+from ragauge.contract.retrieval import ContextOrder
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.order import LongContextOrder, RankOrder, ReverseOrder
 from ragauge.texts.tokenizers import WordTokenizer

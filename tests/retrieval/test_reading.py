@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from tokenizers import Tokenizer
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Tools
 from ragauge.retrieval.chunkers import SemanticChunker
 from ragauge.retrieval.embedders import CachedEmbedder, SentenceTransformerEmbedder
 from ragauge.retrieval.reading import Reader, reader_of

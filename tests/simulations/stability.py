@@ -11,7 +11,7 @@ import pandas as pd
 
 from chat_server import ChatServer
 from ragauge.answering.judges import ChatJudge
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.estimate import Stability, judge_stability
 
 CLASSES = np.arange(1, 6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from simulations.stability import asked_over_http, estimates, truth
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,9 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import CUT, Reply, Tools
+from ragauge.contract.replies import CUT, Reply
 from ragauge.contract.visible import is_blank
 
 BLANK = "the answer holds no visible character"

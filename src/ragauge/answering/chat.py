@@ -10,8 +10,9 @@ import pandas as pd
 
 from ragauge.answering._frame import BLANK, answer_frame, queries_of
 from ragauge.contract.checks import require_flag
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.replies import Reply
 from ragauge.contract.topics import with_history
 from ragauge.contract.visible import is_blank
 from ragauge.llms.chat import ChatLLM

@@ -13,8 +13,9 @@ import pandas as pd
 
 from ragauge.answering._frame import answer_frame, queries_of
 from ragauge.contract.checks import require_choice, require_number
+from ragauge.contract.component import Tools
 from ragauge.contract.identity import later
-from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.replies import Reply
 from ragauge.texts.sentences import sentence_spans
 from ragauge.texts.words import FUNCTION_WORDS, words
 

@@ -12,10 +12,11 @@ import pandas as pd
 
 from ragauge.answering._frame import answer_frame, queries_of
 from ragauge.contract.checks import require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import SCHEMAS
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.replies import Reply
 from ragauge.contract.topics import RESERVED
 from ragauge.datasets import BadRow, recordings
 from ragauge.datasets.recordings import Recorded

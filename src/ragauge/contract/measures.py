@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 import pandas as pd
 
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Retriever
+from ragauge.contract.retrieval import Retriever
 
 Offers = TypeVar("Offers")
 

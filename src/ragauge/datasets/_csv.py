@@ -12,9 +12,9 @@ from typing import ClassVar
 import pandas as pd
 
 from ragauge.contract.checks import require, require_text
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import later, runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow, string
 from ragauge.datasets._files import csv_rows, existing_file, is_encoding, named_cells
 from ragauge.datasets._gather import FileSource, Gatherer

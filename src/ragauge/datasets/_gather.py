@@ -18,10 +18,10 @@ from typing import Any, Generic, TypeVar
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count, require_text
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import Batches
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.contract.topics import HISTORY, RESERVED, SAME_QUESTION
 from ragauge.datasets._fields import Attribute, BadRow, is_attribute, short, valid_string
 from ragauge.datasets._files import existing_file

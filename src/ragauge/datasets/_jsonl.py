@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.contract.topics import HISTORY
 from ragauge.datasets._fields import (
     BadRow,

@@ -9,8 +9,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.contract.topics import RESERVED
 from ragauge.datasets import recordings
 from ragauge.datasets._fields import BadRow, string, title_of

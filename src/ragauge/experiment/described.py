@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from ragauge import track
 from ragauge.contract import answer_measures as shown
 from ragauge.contract import metric_names
+from ragauge.contract.component import Describes, ReadsFiles
 from ragauge.contract.groups import ANSWERS, AROUND_RETRIEVER, GROUPS
 from ragauge.contract.identity import identity
 from ragauge.contract.offers import RetrieverOffers, offered
-from ragauge.contract.protocols import Describes, ReadsFiles
 from ragauge.contract.redact import redact
 from ragauge.estimate.outcomes import POPULATION
 from ragauge.experiment.folder import JobFolder

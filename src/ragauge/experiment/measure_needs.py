@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.component import KnowsReplies, TellsNeeds, Tools
 from ragauge.contract.offers import AnswerMeasureOffers, GeneratorOffers, offered
-from ragauge.contract.protocols import KnowsReplies, TellsNeeds, Tools
 from ragauge.experiment.stages.answering import MeasureAnswers
 from ragauge.experiment.stages.stage import Read, Reads
 from ragauge.llms.chat_use import RepeatingChat, TellingChat

@@ -10,9 +10,10 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from ragauge import track
+from ragauge.contract.answering import ASKED
+from ragauge.contract.datasets import Monitored
 from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.loading import build, class_of
-from ragauge.contract.protocols import ASKED, Monitored
 from ragauge.experiment.described import describe, last_lines
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gates import gates

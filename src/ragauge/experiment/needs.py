@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from ragauge.contract.answering import ASKED, AsksForAnswers, TellsJudging, judges_together
+from ragauge.contract.component import TellsNeeds
 from ragauge.contract.frames import batches_of
 from ragauge.contract.offers import GeneratorOffers, MeasureOffers, PartOffers, RetrieverOffers, offered
-from ragauge.contract.protocols import ASKED, AsksForAnswers, BringsTexts, TellsJudging, TellsNeeds, judges_together
+from ragauge.contract.retrieval import BringsTexts
 from ragauge.contract.topics import scorable
 from ragauge.experiment.measure_needs import of_measures, untold
 from ragauge.experiment.stages.answering import AnswerVaried, to_judge

@@ -7,9 +7,9 @@ from collections.abc import Collection
 import pandas as pd
 
 from ragauge.contract.answer_measures import NO_REFERENCE, NOT_SAMPLED
+from ragauge.contract.answering import Judge
 from ragauge.contract.frames import SCHEMAS
 from ragauge.contract.offers import JudgeOffers, offered
-from ragauge.contract.protocols import Judge
 from ragauge.contract.topics import RESERVED, references, without_reference
 from ragauge.estimate.prompts import other_labels
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from ragauge.contract.answering import judges_together
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.families import check_primary
 from ragauge.contract.finding import JobFinding
 from ragauge.contract.loading import points_of
 from ragauge.contract.output_files import replacing
-from ragauge.contract.protocols import judges_together
 from ragauge.diagnose.failures import check_rules
 from ragauge.experiment.earlier import earlier_labels
 from ragauge.experiment.folder import JobFolder

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.answering import BatchJudge, judges_together
 from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, JobFinding, Num, Section, Shown, Text
 from ragauge.contract.jobs import Job, Jobs
-from ragauge.contract.protocols import BatchJudge, judges_together
 from ragauge.estimate import judge_stability, summary
 from ragauge.estimate.outcomes import CLUSTER
 from ragauge.findings.cost import costs_of_replies

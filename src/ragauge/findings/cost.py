@@ -31,7 +31,7 @@ from ragauge.contract.groups import CALLS, GROUPS
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.metric_names import COSTS
 from ragauge.contract.offers import ChatOffers, PartOffers, offered
-from ragauge.contract.protocols import CUT
+from ragauge.contract.replies import CUT
 from ragauge.show.formats import milliseconds, seconds, usd, whole
 
 RECORDED = "recorded"  # kind of an llm or judge that reads what was said elsewhere

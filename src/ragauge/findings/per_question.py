@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge import track
+from ragauge.contract.datasets import Monitored
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.frames import DRAWN_WITH, JUDGE_CLASSES, LABEL_OF
 from ragauge.contract.jobs import Job
-from ragauge.contract.protocols import Monitored
 from ragauge.datasets.labels import WHICH, join_labels, with_human_labels
 from ragauge.estimate.clusters import SHARED
 from ragauge.estimate.outcomes import CLUSTER, TARGET

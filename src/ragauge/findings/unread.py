@@ -16,7 +16,7 @@ from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.frames import Batches, count_rows, in_pieces
 from ragauge.contract.jobs import Job
 from ragauge.contract.offers import PartOffers, offered
-from ragauge.contract.protocols import EmbedsTexts, OverRetrievers, ReadsTokens, ShowsPassages
+from ragauge.contract.retrieval import EmbedsTexts, OverRetrievers, ReadsTokens, ShowsPassages
 from ragauge.contract.visible import visible
 from ragauge.findings.lacking import new_lines
 from ragauge.retrieval.reading import Reader, Reading, reading_of

@@ -21,8 +21,8 @@ from ragauge.contract.current_job import job_folder
 from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError, WaitingError, causes
 from ragauge.contract.interruption import parent_gone
 from ragauge.contract.progress import Progress, progress
-from ragauge.contract.protocols import Reader, Reply
 from ragauge.contract.redact import mask_echo, redact
+from ragauge.contract.replies import Reader, Reply
 from ragauge.contract.visible import visible
 from ragauge.llms.clients import BadResponse, Redirected
 from ragauge.llms.databases import Planned, Room

@@ -12,9 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named
-from ragauge.contract.protocols import CUT, FreshWorkplace, Reader, Reply, Tools, Workplace
+from ragauge.contract.replies import CUT, Reader, Reply
+from ragauge.contract.workplace import FreshWorkplace, Workplace
 from ragauge.llms.calls import Batch
 from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.clients import run_batch

@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from ragauge.contract.component import ChatModel, KnowsReplies, Serves
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import ChatModel, KnowsReplies, Reply, Serves, Workplace
+from ragauge.contract.replies import Reply
+from ragauge.contract.workplace import Workplace
 
 NOT_ASKED = "not asked: a dry run"  # the error of a reply that a TellingChat does not know
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from ragauge.contract.protocols import CUT, Reply, Workplace
+from ragauge.contract.replies import CUT, Reply
+from ragauge.contract.workplace import Workplace
 from ragauge.llms.chat_use import NOT_ASKED
 from ragauge.texts.surrogates import without_surrogates
 

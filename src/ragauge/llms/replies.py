@@ -22,8 +22,8 @@ from typing import Any
 
 from ragauge.contract.current_job import of_this_run
 from ragauge.contract.errors import causes
-from ragauge.contract.protocols import CUT, Reader, Reply
 from ragauge.contract.redact import redact
+from ragauge.contract.replies import CUT, Reader, Reply
 from ragauge.contract.visible import is_blank, visible
 from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.json_replies import json_of

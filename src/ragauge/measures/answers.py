@@ -17,11 +17,11 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_EVIDENCE, NO_REFERENCE, infos_of
 from ragauge.contract.checks import require_choice, require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import later, runtime
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.offers import MeasureOffers, offered
-from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references
 from ragauge.measures.scores import part_scores
 from ragauge.measures.tokens import common_subsequence, matched, of_language, place_of, tokens_of

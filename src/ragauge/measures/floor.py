@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.component import Tokenizer, Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import Batches, batches_of, rows_at
 from ragauge.contract.measures import Measure, MeasuresPieces
 from ragauge.contract.offers import MeasureOffers, TokenizerOffers, offered
-from ragauge.contract.protocols import Tokenizer, Tools
 from ragauge.measures.scores import part_scores
 from ragauge.retrieval.contexts import build_contexts
 

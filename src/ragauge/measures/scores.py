@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.engine import Engine, LocalEngine, slices
 from ragauge.contract.errors import DataError
 from ragauge.contract.measures import Measure, MeasuresPieces, Pieces, ScoresAll
 from ragauge.contract.offers import MeasureOffers, offered
-from ragauge.contract.protocols import Tools
 
 
 def part_scores(

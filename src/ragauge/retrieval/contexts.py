@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tokenizer
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.offers import TokenizerOffers, offered
-from ragauge.contract.protocols import ContextOrder, Tokenizer
+from ragauge.contract.retrieval import ContextOrder
 
 # Characters per token that a first look allows for. Chunks further behind are tokenised only for the topics
 # that this did not fill.

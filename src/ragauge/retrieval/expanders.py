@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pandas as pd
 
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.retrieval.passages import passages_of
 
 

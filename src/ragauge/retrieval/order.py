@@ -24,7 +24,7 @@ def long_context_order(n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Order:
-    """Shared part of the orders: `cut`, see `ragauge.contract.protocols.ContextOrder`."""
+    """Shared part of the orders: `cut`, see `ragauge.contract.retrieval.ContextOrder`."""
 
     by_rank: ClassVar[bool] = False
 

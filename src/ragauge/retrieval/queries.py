@@ -11,8 +11,9 @@ from typing import ClassVar, Literal
 
 import pandas as pd
 
+from ragauge.contract.component import ChatModel, Tools
 from ragauge.contract.errors import MissingError
-from ragauge.contract.protocols import ChatModel, Tools, Workplace
+from ragauge.contract.workplace import Workplace
 from ragauge.retrieval.searching import queries_frame
 from ragauge.texts.words import FUNCTION_WORDS, has_words
 

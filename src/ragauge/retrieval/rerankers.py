@@ -8,8 +8,8 @@ from typing import ClassVar
 import pandas as pd
 
 from ragauge.contract.checks import require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import Tools
 
 
 def check_depth(depth: object, top_k: object) -> None:

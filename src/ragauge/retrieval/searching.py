@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.offers import RetrieverOffers, offered
-from ragauge.contract.protocols import Embedder, Retriever, Rewriter, SearchesSeveral, Tools
+from ragauge.contract.retrieval import Retriever, Rewriter, SearchesSeveral
 from ragauge.retrieval.fusion import first_seen, reciprocal_rank_fusion
 from ragauge.retrieval.ranking import ranked
 

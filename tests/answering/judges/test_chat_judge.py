@@ -12,9 +12,9 @@ from ragauge.answering.judges import ChatJudge, NoJudge
 from ragauge.answering.judges._chat import VERDICT_SCHEMA
 from ragauge.answering.judges._frame import truths
 from ragauge.contract import frames, identity
+from ragauge.contract.component import Tools
 from ragauge.contract.current_job import run_begins
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import Tools
 from ragauge.findings.cost import costs_of_replies
 from scripted_chat import unframed
 

@@ -4,8 +4,8 @@ import pytest
 from ragauge.answering.extractive import LACK_OF_INFORMATION
 from ragauge.answering.judges import LexicalJudge
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import Tools
 
 EVIDENCE = ["The Red Tower was designed by Anna Brandt in 1890.", "Anna Brandt was born in Graz."]
 

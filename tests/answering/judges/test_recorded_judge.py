@@ -12,9 +12,9 @@ import pytest
 from answer_inputs import TOPICS
 from ragauge.answering.judges import RecordedJudge
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Tools
 
 ANSWERS = pd.DataFrame(
     {

@@ -16,7 +16,7 @@ import pytest
 from langchain_core.embeddings import Embeddings
 
 from hash_embedder import HashEmbedder
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.plugins.adapters.conformance import Failed, check_retriever, compare_to_exact
 from ragauge.plugins.adapters.retrievers import LangChainRetriever
 from ragauge.retrieval.retrievers import BM25, Sim

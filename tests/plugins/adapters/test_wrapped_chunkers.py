@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.adapters.chunkers import LangChainChunker, LlamaIndexChunker
 from ragauge.store import Store
 

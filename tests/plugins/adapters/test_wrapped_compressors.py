@@ -10,9 +10,9 @@ import pytest
 from langchain_core.documents import BaseDocumentCompressor, Document
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.adapters.compressors import LangChainCompressor
 from ragauge.retrieval.retrievers import Sim
 from small_pipeline import SmallPipelines

@@ -12,9 +12,9 @@ import pyterrier as pt
 import pytest
 from langchain_core.documents import BaseDocumentCompressor, Document
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.adapters.rerankers import LangChainReranker, PyTerrierReranker
 from ragauge.retrieval.ranking import check_reranked
 

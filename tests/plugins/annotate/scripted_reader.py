@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 
 # Every passage has eight words and marks; A%p0 and B%p0 are the same, and E%p0 is but for a space.
 PASSAGES = {

@@ -20,7 +20,7 @@ from chat_server import ChatServer
 from dying import Killed, dying
 from ragauge.answering.judges import ChatJudge
 from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError, WaitingError
-from ragauge.contract.protocols import FreshWorkplace
+from ragauge.contract.workplace import FreshWorkplace
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import Ledger, open_ledger
 from ragauge.plugins.batches import table

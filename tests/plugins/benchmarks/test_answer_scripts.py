@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ragauge.answering import RecordedAnswers
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.plugins.benchmarks.answer_scripts import HotpotF1, Squad2
 from small_pipeline import DOCS, TOPICS, SmallPipelines, own_values
 

@@ -11,8 +11,8 @@ import pytest
 from attack_server import AttackServer
 from chat_server import ChatServer
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.benchmarks.crag_judge import CragJudge, parse_accuracy
 from scripted_chat import unframed
 

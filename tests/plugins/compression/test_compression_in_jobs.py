@@ -14,8 +14,10 @@ from test_unreadable_parts import check_asked_again
 from processes import ROOT
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Reply, Tools, Workplace
+from ragauge.contract.replies import Reply
+from ragauge.contract.workplace import Workplace
 from ragauge.experiment.setup import config
 from ragauge.experiment.stages.checks import check_together
 from ragauge.experiment.stages.components import instantiate_components

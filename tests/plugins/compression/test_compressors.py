@@ -12,8 +12,10 @@ import pandas as pd
 import pytest
 
 from ragauge.contract import frames
+from ragauge.contract.component import Role, Tools
 from ragauge.contract.errors import ConfigError, MissingError
-from ragauge.contract.protocols import CUT, Reply, Role, Tools, Workplace
+from ragauge.contract.replies import CUT, Reply
+from ragauge.contract.workplace import Workplace
 from ragauge.plugins.compression.llm import LLMCompressor, copied_by_number
 from ragauge.plugins.compression.sentences import SentenceCompressor, within_share
 from ragauge.texts.tokenizers import WordTokenizer

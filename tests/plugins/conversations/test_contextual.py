@@ -10,8 +10,8 @@ import pytest
 
 from ragauge.answering.chat import ChatGenerator
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import attributes_of
 from ragauge.plugins.conversations.contextual import Contextual
 from ragauge.plugins.conversations.world import MadeConversations

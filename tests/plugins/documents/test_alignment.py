@@ -13,11 +13,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge.contract.component import Role
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
 from ragauge.contract.identity import identity
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Reply, Role
+from ragauge.contract.replies import Reply
 from ragauge.plugins.documents.alignment import IGNORED, INFOS, alignment
 from ragauge.plugins.documents.attribution import own_words
 from ragauge.plugins.documents.erag import ERag

@@ -13,9 +13,9 @@ import pytest
 from sentence_transformers import MultiVectorEncoder, SparseEncoder
 
 from hash_embedder import HashEmbedder
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.encoders import _encoder
 from ragauge.plugins.encoders._encoder import EncoderRetriever
 from ragauge.plugins.encoders.late_interaction import LateInteraction

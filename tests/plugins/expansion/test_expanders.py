@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.expansion.expanders import DocumentExpander, NeighbourExpander, ParentExpander
 from ragauge.texts.tokenizers import WordTokenizer
 

@@ -13,7 +13,9 @@ import pytest
 from dropping import Dropping
 from ragauge.answering import answer_frame
 from ragauge.answering.judges import Verdict, verdict_frame
-from ragauge.contract.protocols import Dataset, Reply, Tools
+from ragauge.contract.component import Tools
+from ragauge.contract.datasets import Dataset
+from ragauge.contract.replies import Reply
 from ragauge.plugins.fictional.source import FictionalWorld
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
 from ragauge.retrieval.passages import with_texts

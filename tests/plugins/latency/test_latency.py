@@ -19,9 +19,10 @@ from chat_server import ChatServer
 from patched import instead_of
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.answering.judges import LexicalJudge
+from ragauge.contract.component import Role, Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Reply, Role, Tools
+from ragauge.contract.replies import Reply
 from ragauge.experiment.needs import added_up, needs
 from ragauge.findings.cost import costs_of_parts
 from ragauge.llms.ledger import open_ledger

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from ragauge.contract.protocols import Reply
+from ragauge.contract.replies import Reply
 from scripted_chat import unframed
 
 _ENTRY = re.compile(r"^(?:\[(\d+)\]|(\d+)\.) (.*)$", re.M)

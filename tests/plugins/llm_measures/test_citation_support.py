@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.llm_measures.citation_support import CitationSupport, level_by_words, read_level, support_scores
 from scripted_chat import ScriptedChat, always, answers, evidence, topics, unframed, used, values
 

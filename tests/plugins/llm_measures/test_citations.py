@@ -12,8 +12,10 @@ import pandas as pd
 import pytest
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Reply, Tools, Workplace
+from ragauge.contract.replies import Reply
+from ragauge.contract.workplace import Workplace
 from ragauge.llms.chat_use import TellingChat
 from ragauge.plugins.llm_measures.citations import Citations, read_supported, supported_by_words
 from scripted_chat import ScriptedChat, always, answers, evidence, topics, unframed, used, values

@@ -15,9 +15,9 @@ import pytest
 
 from plugins.llm_measures.test_asked_measures import calls
 from ragauge.answering import NoLLM
+from ragauge.contract.component import BringsChat, Tools
 from ragauge.contract.frames import check
 from ragauge.contract.measures import MeasuresRanking
-from ragauge.contract.protocols import BringsChat, Tools
 from ragauge.llms.chat import Evaluator
 from ragauge.plugins.llm_measures.context_perplexity import ContextPerplexity
 from ragauge.plugins.llm_measures.prompt_tokens import PromptTokens, Told, read_told

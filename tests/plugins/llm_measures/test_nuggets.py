@@ -12,8 +12,8 @@ import pytest
 from test_printed_json import FORMS
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.llm_measures.nugget_file import Nugget, check_nuggets, read_nuggets
 from ragauge.plugins.llm_measures.nuggets import NuggetRecall
 from scripted_chat import ScriptedChat, always, answers, evidence, topics, unframed, values

@@ -8,9 +8,9 @@ import re
 import pytest
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.measures import MeasuresPassages
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.llm_measures.context_precision import ContextPrecision, read_useful
 from ragauge.plugins.llm_measures.context_relevance import ContextRelevance, read_needed
 from scripted_chat import ScriptedChat, always, answers, evidence, topics, unframed, used, values

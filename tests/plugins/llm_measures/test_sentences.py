@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from plugins.llm_measures.scripted_evaluator import kind_of
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.plugins.llm_measures.context_recall import ContextRecall, read_ways
 from ragauge.plugins.llm_measures.context_relevance import ContextRelevance
 from ragauge.plugins.llm_measures.sentences import Sentence, listed, parts_by_topic

@@ -10,9 +10,9 @@ import pytest
 from chat_server import ChatServer
 from plugins.llm_measures.test_asked_measures import asking, calls
 from ragauge.answering import NoLLM
+from ragauge.contract.component import Tools
 from ragauge.contract.frames import check
 from ragauge.contract.measures import MeasuresRanking
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.llm_measures.sufficient_context import SufficientContext, Verdict, read_verdict
 from scripted_chat import ScriptedChat, unframed
 from small_pipeline import SmallPipelines

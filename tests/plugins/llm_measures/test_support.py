@@ -13,9 +13,10 @@ import pytest
 
 from chat_server import ChatServer
 from ragauge.answering import NoLLM
+from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.measures import Pieces
-from ragauge.contract.protocols import Embedder, Reply, Tools
+from ragauge.contract.replies import Reply
 from ragauge.experiment.measured_by import measured_by, score_settings
 from ragauge.experiment.stages.checks import check_measures
 from ragauge.findings.cost import costs_of_parts

@@ -23,9 +23,9 @@ import pytest
 
 from hash_embedder import HashEmbedder
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.milvus import _clients
 from ragauge.plugins.milvus.retriever import Milvus
 from ragauge.retrieval.retrievers import Sim

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.answer_measures import besides_rankings
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
 from ragauge.contract.measures import MeasuresRanking
-from ragauge.contract.protocols import Tools
 from ragauge.estimate.topic_samples import Sample
 from ragauge.plugins.performance.predictors import QueryPerformance
 from small_pipeline import SmallPipelines

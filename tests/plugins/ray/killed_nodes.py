@@ -22,8 +22,8 @@ import pandas as pd
 from ray.cluster_utils import Cluster
 
 from marked_parts import MarkedChunker, MarkedEmbedder
+from ragauge.contract.component import Tools
 from ragauge.contract.engine import Engine, LocalEngine
-from ragauge.contract.protocols import Tools
 from ragauge.measures import Substring
 from ragauge.measures.scores import part_scores
 from ragauge.plugins.ray.engine import RayEngine

@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from blocks_engine import BlocksEngine
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.reranking import cross_encoder, pair_model
 from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker
 from ragauge.retrieval import onnx as onnx_backend

@@ -14,9 +14,10 @@ from test_unreadable_parts import check_asked_again
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator
 from ragauge.answering.judges import LexicalJudge
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.replies import Reply
 from ragauge.experiment import needs as needs_of_jobs
 from ragauge.findings.cost import costs_of_parts
 from ragauge.plugins.reranking.llm import ListwiseReranker, permutation

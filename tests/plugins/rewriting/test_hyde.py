@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError, MissingError
-from ragauge.contract.protocols import Reply
+from ragauge.contract.replies import Reply
 from ragauge.plugins.rewriting.hyde import HyDE
 from ragauge.retrieval.retrievers import Sim
 from ragauge.retrieval.searching import check_queries, search

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.protocols import Reply
+from ragauge.contract.replies import Reply
 from ragauge.plugins.rewriting.hyde import HyDE
 from ragauge.retrieval.retrievers import Sim
 from ragauge.retrieval.searching import search

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.plugins.rewriting.prf import PRF
 from ragauge.retrieval.retrievers import Sim
 from ragauge.retrieval.searching import search

@@ -9,7 +9,7 @@ import pytest
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, MissingError
-from ragauge.contract.protocols import Reply
+from ragauge.contract.replies import Reply
 from ragauge.plugins.rewriting.multi_query import Decompose, MultiQuery, RagFusion
 from ragauge.retrieval.retrievers import MLQ, Sim
 from ragauge.retrieval.searching import check_queries, search

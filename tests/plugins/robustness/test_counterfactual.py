@@ -12,7 +12,7 @@ import pytest
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Reply
+from ragauge.contract.replies import Reply
 from ragauge.plugins.robustness.counterfactual import Counterfactual, says_documents_err
 
 TRUE, CHANGED = "1,476", "2,957"

@@ -13,9 +13,9 @@ from hydra import compose, initialize_config_dir
 
 from options import CONF
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Tools
 from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import instantiate_components
 from ragauge.plugins.robustness.noise import Noise

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from hash_embedder import HashEmbedder
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.measures import Pieces
-from ragauge.contract.protocols import Tools
 from ragauge.experiment.measured_by import measured_by
 from ragauge.measures import part_scores
 from ragauge.measures.floor import floors

@@ -12,9 +12,10 @@ import ragauge
 from plugins.service.test_service_contexts import CHUNKS, TOPICS, rows
 from ragauge.commands import given
 from ragauge.contract import frames, loading
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import BringsTexts, Tools, TopicsFailed
+from ragauge.contract.retrieval import BringsTexts, TopicsFailed
 from ragauge.plugins.service.functions import FunctionChat, FunctionRetriever
 from ragauge.retrieval.passages import name_of
 

@@ -15,10 +15,11 @@ import pandas as pd
 import pytest
 
 from plugins.service.service_server import RESPONSES, ServiceServer
+from ragauge.contract.component import ChatModel, KnowsReplies, Serves
 from ragauge.contract.errors import ConfigError, GateError, MissingError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import ChatModel, KnowsReplies, Reply, Serves
 from ragauge.contract.redact import remember
+from ragauge.contract.replies import Reply
 from ragauge.llms.clients import Redirected, hooks
 from ragauge.plugins.service.client import _content_type, _refusal
 from ragauge.plugins.service.response import Context, Response, _beginning, _shown, kept_response

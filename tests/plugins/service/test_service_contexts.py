@@ -11,9 +11,10 @@ import pytest
 
 from plugins.service.service_server import ServiceServer
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import BringsTexts, Tools, TopicsFailed
+from ragauge.contract.retrieval import BringsTexts, TopicsFailed
 from ragauge.llms.chat_use import SharedChat
 from ragauge.measures.rankings import document_run
 from ragauge.plugins.service.contexts import ServiceContexts

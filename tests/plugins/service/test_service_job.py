@@ -12,9 +12,9 @@ import pytest
 from chat_server import ChatServer
 from plugins.service.service_server import Body, ServiceServer
 from ragauge.answering import ChatGenerator, Extractive, NoLLM
+from ragauge.contract.answering import AsksForAnswers
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import AsksForAnswers
 from ragauge.experiment.needs import added_up, gathered, needs
 from ragauge.experiment.stages.order import question_stages
 from ragauge.experiment.stages.pipeline import Pipeline

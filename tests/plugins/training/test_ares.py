@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import FreshWorkplace, Tools
 from ragauge.contract.topics import QUESTIONS
+from ragauge.contract.workplace import FreshWorkplace
 from ragauge.plugins.training.ares import ares
 from ragauge.plugins.training.ares.ares import Ares
 from ragauge.plugins.training.ares.interactions import Triple

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pandas as pd
 
 from ragauge.contract import frames
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.retrieval.chunkers import NoChunker
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from patched import instead_of
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Tools
 from ragauge.retrieval.chunkers import SemanticChunker, _semantic
 from ragauge.retrieval.chunkers._semantic import (
     above_percentile,

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Tools
 from ragauge.retrieval.chunkers import TokenChunker
 from ragauge.texts.tokenizers import WordTokenizer
 

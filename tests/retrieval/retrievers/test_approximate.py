@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Tools
 from ragauge.retrieval.retrievers import Hybrid, Sim
 
 N = 1500

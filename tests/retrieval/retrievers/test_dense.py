@@ -48,7 +48,7 @@ def test_sim_orders_by_cosine(tools, tmp_path):
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 50), st.integers(0, 10_000))
 def test_sim_against_a_full_sort_with_equal_texts(tmp_path_factory, n_chunks, top_k, seed):
-    from ragauge.contract.protocols import Tools
+    from ragauge.contract.component import Tools
 
     rng = np.random.default_rng(seed)
     pool = rng.normal(size=(8, 16)).astype(np.float32)

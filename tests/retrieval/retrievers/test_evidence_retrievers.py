@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Tools
 from ragauge.retrieval.retrievers import Oracle
 from ragauge.retrieval.retrievers.evidence import evidence_chunks
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import pandas as pd
 import pytest
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Tools
 from ragauge.retrieval.queries import NoRewriter
 from ragauge.retrieval.retrievers import BM25, MLQ, MMR, Hybrid, NoRetrieval, Oracle, Reo, Sim
 from ragauge.retrieval.retrievers._ranking import as_transformer

@@ -7,7 +7,7 @@ import pytest
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Reply
+from ragauge.contract.replies import Reply
 from ragauge.retrieval.retrievers import MLQ, Sim
 
 TEXTS = {"a": "apple", "b": "boat", "c": "car", "d": "apple boat", "e": "dog"}

@@ -12,7 +12,7 @@ import pytest
 
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import TopicsFailed
+from ragauge.contract.retrieval import TopicsFailed
 from ragauge.measures.rankings import document_run
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.passages import name_of, with_brought

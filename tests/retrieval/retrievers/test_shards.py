@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from blocks_engine import BlocksEngine
+from ragauge.contract.component import Tools
 from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import Tools
 from ragauge.retrieval.retrievers import MLQ, MMR, Hybrid, Reo, Sim, _shards
 
 N = 200

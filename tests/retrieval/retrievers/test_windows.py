@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from blocks_engine import BlocksEngine
+from ragauge.contract.component import Tools
 from ragauge.contract.engine import Engine, LocalEngine
-from ragauge.contract.protocols import Tools
 from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.retrieval.retrievers import MMR, Reo, Sim
 

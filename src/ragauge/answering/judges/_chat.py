@@ -23,11 +23,13 @@ from ragauge.answering.judges._frame import (
     truths,
     verdict_frame,
 )
+from ragauge.contract.answering import Order
 from ragauge.contract.checks import require, require_choice, require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import CUT, Order, Reader, Reply, Tools
+from ragauge.contract.replies import CUT, Reader, Reply
 from ragauge.contract.topics import with_history
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.json_replies import json_of, whole_number

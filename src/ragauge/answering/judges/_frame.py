@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import LACK
-from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.replies import Reply
 from ragauge.contract.topics import references, without_reference
 from ragauge.contract.visible import is_blank
 from ragauge.llms.replies import shown

@@ -13,7 +13,7 @@ import pandas as pd
 
 from ragauge.answering.judges._frame import NO_ANSWER, SAYS_NOTHING, Truth, Verdict, truths, verdict_frame
 from ragauge.contract.checks import require_number
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.texts.words import ARTICLES, GRAMMAR_WORDS, WORD
 
 _WORD = re.compile(rf"(?:{WORD})(?:['’]\w+)*")

@@ -11,10 +11,10 @@ import pandas as pd
 
 from ragauge.answering.judges._frame import NO_ANSWER, Verdict, verdict_frame
 from ragauge.contract.checks import require_text
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Tools
 from ragauge.datasets import recordings
 from ragauge.datasets.recordings import Recorded
 

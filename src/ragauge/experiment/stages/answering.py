@@ -9,6 +9,8 @@ import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import infos_of
+from ragauge.contract.answering import Generator, Judge
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.measures import (
@@ -21,7 +23,6 @@ from ragauge.contract.measures import (
     VariesContexts,
 )
 from ragauge.contract.offers import AnswerMeasureOffers, GeneratorOffers, offered
-from ragauge.contract.protocols import Generator, Judge, Tools
 from ragauge.experiment.stages.contexts import texts_of_ranking
 from ragauge.experiment.stages.retrieval import retrieved_chunks
 from ragauge.experiment.stages.stage import (

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ragauge.contract.component import BringsChat
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.identity import identity
@@ -17,7 +18,7 @@ from ragauge.contract.offers import (
     RetrieverOffers,
     offered,
 )
-from ragauge.contract.protocols import BringsChat, BringsTexts
+from ragauge.contract.retrieval import BringsTexts
 from ragauge.contract.topics import references, scorable, wrong_answers
 from ragauge.experiment.stages.answering import cites
 

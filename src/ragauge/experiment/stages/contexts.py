@@ -7,15 +7,10 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tokenizer, Tools
 from ragauge.contract.identity import identity
 from ragauge.contract.offers import PartOffers, offered
-from ragauge.contract.protocols import (
-    Compressor,
-    ContextOrder,
-    Expander,
-    Tokenizer,
-    Tools,
-)
+from ragauge.contract.retrieval import Compressor, ContextOrder, Expander
 from ragauge.experiment.stages.retrieval import retrieved_chunks, standalone, standalone_reads
 from ragauge.experiment.stages.stage import Components, Frames, Incomplete, Read, Reads, Stage
 from ragauge.retrieval.contexts import build_contexts, contexts_at

@@ -8,12 +8,14 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.component import Tools
+from ragauge.contract.datasets import Source
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import Batches
 from ragauge.contract.identity import code_of
 from ragauge.contract.offers import MeasureOffers, RetrieverOffers, offered, used_by_index
 from ragauge.contract.progress import progress
-from ragauge.contract.protocols import BringsTexts, Chunker, OverRetrievers, Retriever, Source, Tools
+from ragauge.contract.retrieval import BringsTexts, Chunker, OverRetrievers, Retriever
 from ragauge.experiment.stages.stage import Budget, Components, Made, Read, Reads, Stage
 from ragauge.measures.located import locate
 from ragauge.retrieval.chunkers import chunked

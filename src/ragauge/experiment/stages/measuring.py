@@ -9,10 +9,11 @@ import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import NO_CONTEXT, NO_EVIDENCE
+from ragauge.contract.component import Tools
 from ragauge.contract.identity import identity
 from ragauge.contract.measures import AnswerMeasureInfo, Measure, MeasuresPieces
 from ragauge.contract.offers import MeasureOffers, offered
-from ragauge.contract.protocols import BringsTexts, Tools
+from ragauge.contract.retrieval import BringsTexts
 from ragauge.contract.topics import scorable
 from ragauge.experiment.stages.retrieval import retrieved_chunks
 from ragauge.experiment.stages.stage import QUESTIONS, Components, Frames, Incomplete, Read, Reads, Stage

@@ -13,7 +13,7 @@ import pandas as pd
 from ragauge.contract.loading import locate
 from ragauge.contract.measures import AnswerMeasure, MeasuresPassages, MeasuresRanking, VariesContexts
 from ragauge.contract.offers import AnswerMeasureOffers, DatasetOffers, offered
-from ragauge.contract.protocols import Approximates, BringsTexts
+from ragauge.contract.retrieval import Approximates, BringsTexts
 from ragauge.experiment.stages.answering import (
     Answer,
     AskedAnswers,

@@ -13,10 +13,11 @@ from functools import cached_property
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.answering import ASKED
+from ragauge.contract.component import BringsChat
 from ragauge.contract.errors import MissingError
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import ASKED, BringsChat
 from ragauge.estimate.slicing import SliceBy
 from ragauge.estimate.topic_samples import Sample
 from ragauge.experiment.clusters import clusters_of_topics

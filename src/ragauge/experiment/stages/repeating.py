@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge.contract.answer_measures import infos_of
+from ragauge.contract.answering import ASKED, Repeatable, judges_together
 from ragauge.contract.checks import require, require_count
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.measures import MeasuresLayouts, MeasuresRepeats, VariesContexts
-from ragauge.contract.protocols import ASKED, Repeatable, judges_together
 from ragauge.contract.topics import MOST_LABELS
 from ragauge.estimate.prompts import OF_REPEATS, outcomes_of_repeats
 

@@ -8,15 +8,15 @@ import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import NO_CONTEXT, NO_DOCUMENT
+from ragauge.contract.component import Tools
 from ragauge.contract.offers import PartOffers, RetrieverOffers, offered
-from ragauge.contract.protocols import (
+from ragauge.contract.retrieval import (
     Approximates,
     BringsTexts,
     Reranker,
     Retriever,
     Rewriter,
     SeesEvidence,
-    Tools,
     TopicsFailed,
 )
 from ragauge.experiment.stages.documents import chunks_to_search

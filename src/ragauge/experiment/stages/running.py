@@ -21,11 +21,11 @@ import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import SETTLED
+from ragauge.contract.component import SHARED, BringsChat, ChatModel, Serves, Tools
 from ragauge.contract.errors import DataError, MissingError, UnreadableJudgeError
 from ragauge.contract.frames import Batches, as_frame
 from ragauge.contract.identity import identity
 from ragauge.contract.progress import working
-from ragauge.contract.protocols import SHARED, BringsChat, ChatModel, Serves, Tools
 from ragauge.experiment.stages.plan import JOINED, Output, Plan, Step
 from ragauge.experiment.stages.stage import Components, Incomplete, Read, Reads, Stage
 from ragauge.findings.cost import RECORDED, full_cost, taken

@@ -14,28 +14,15 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from ragauge.contract.answering import Generator, Judge
+from ragauge.contract.component import ChatModel, Embedder, ReadsFiles, Tokenizer, Tools
+from ragauge.contract.datasets import Source
 from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.frames import Batches, columns_of, rows_where
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
 from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo, Measure, MeasuresPieces
-from ragauge.contract.protocols import (
-    ChatModel,
-    Chunker,
-    Compressor,
-    ContextOrder,
-    Embedder,
-    Expander,
-    Generator,
-    Judge,
-    ReadsFiles,
-    Reranker,
-    Retriever,
-    Rewriter,
-    Source,
-    Tokenizer,
-    Tools,
-)
+from ragauge.contract.retrieval import Chunker, Compressor, ContextOrder, Expander, Reranker, Retriever, Rewriter
 from ragauge.contract.topics import HISTORY, STANDALONE
 from ragauge.llms.chat_use import TheLLM
 from ragauge.store import file_sha256

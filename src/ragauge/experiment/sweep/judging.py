@@ -17,9 +17,9 @@ from typing import Any
 import pandas as pd
 
 from ragauge import track
+from ragauge.contract.answering import BatchJudge, judges_together
 from ragauge.contract.current_job import working_on
 from ragauge.contract.errors import RagaugeError
-from ragauge.contract.protocols import BatchJudge, judges_together
 from ragauge.contract.records import RECORD_FILE
 from ragauge.experiment.described import in_numbers
 from ragauge.experiment.folder import write_json

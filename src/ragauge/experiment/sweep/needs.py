@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.protocols import TellsJudging, judges_together
+from ragauge.contract.answering import TellsJudging, judges_together
 from ragauge.experiment.measured import MeasuredJob
 from ragauge.experiment.measured_by import fitting_predictor, sample_topics
 from ragauge.experiment.needs import before_judging, gathered, of_judge, to_ask

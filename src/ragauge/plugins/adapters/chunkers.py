@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.loading import build, wants
 from ragauge.contract.progress import progress
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.adapters.place import place
 from ragauge.retrieval.chunkers._spans import Span, chunks_frame
 

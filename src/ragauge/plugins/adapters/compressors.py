@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from ragauge.contract.checks import require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.progress import progress
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.adapters.foreign import as_documents, document_compressor
 from ragauge.retrieval.passages import with_texts
 from ragauge.retrieval.ranking import rank_scores

@@ -17,8 +17,9 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import Retriever, Tools
+from ragauge.contract.retrieval import Retriever
 
 _DEPTH = 10  # of the overlap
 _TIED, _TWIN = 6, "Seven grey geese crossed the frozen lake at dawn."

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.component import Tools
 from ragauge.contract.progress import progress
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.adapters.foreign import (
     as_documents,
     check_hits,

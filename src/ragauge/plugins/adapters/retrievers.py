@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.extras import require_extra
 from ragauge.contract.loading import build
 from ragauge.contract.progress import progress
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.adapters.foreign import (
     WithTexts,
     as_documents,

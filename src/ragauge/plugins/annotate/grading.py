@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ragauge.contract.protocols import Workplace
+from ragauge.contract.workplace import Workplace
 from ragauge.llms.json_replies import OK, ask_each, json_of, quoted, whole_number
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.plugins.annotate.pool import Pooled

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ragauge.contract.protocols import Reader, Reply
+from ragauge.contract.replies import Reader, Reply
 from ragauge.llms.replies import as_reply, asked_enough, can_be_read, known_replies, with_call
 
 if TYPE_CHECKING:

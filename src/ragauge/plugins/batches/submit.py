@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.errors import ConfigError, WaitingError
 from ragauge.contract.progress import Progress, progress
-from ragauge.contract.protocols import Reader, Reply
+from ragauge.contract.replies import Reader, Reply
 from ragauge.llms.settings import BATCH, NOW
 from ragauge.plugins.batches import table
 from ragauge.plugins.batches.anthropic_api import AnthropicBatches

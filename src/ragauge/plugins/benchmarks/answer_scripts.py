@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.component import Tools
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import is_unanswerable, references
 from ragauge.measures.answers import AgainstReferences, ExactMatch, TokenF1, of_pairs
 from ragauge.measures.tokens import tokens_of

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ragauge.contract.checks import require_flag, require_text
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow, string
 from ragauge.datasets._files import existing_folder, json_rows, lines, parse_json, text_of
 from ragauge.datasets._gather import Document, Rows

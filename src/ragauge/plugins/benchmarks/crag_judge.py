@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from ragauge.answering.judges._frame import Truth, Verdict, divided, spread, truths, verdict_frame
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import CUT, Reply, Tools
+from ragauge.contract.replies import CUT, Reply
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.json_replies import json_of, truth_of
 from ragauge.llms.prompts import fill, load_prompt

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ragauge.contract.checks import require_choice
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow, listed, listed_or_none, string, strings, valid_string
 from ragauge.datasets._files import existing_file, parsed, rows
 from ragauge.datasets._gather import FileSource, Gatherer, Paragraphs

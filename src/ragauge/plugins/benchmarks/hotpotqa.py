@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import (
     Attribute,
     BadRow,

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ragauge.contract.checks import require, require_text
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow, valid_string
 from ragauge.datasets._files import parsed
 from ragauge.datasets._gather import Document, FileSource, Gatherer, Part, Rows, stream_documents

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from ragauge.contract.checks import require_choice, require_count
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import later
-from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow
 from ragauge.datasets._gather import Document, FileSource, Gatherer, Part, Rows, stream_documents
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ragauge.contract.checks import require_choice
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import Attribute, BadRow, flag, listed, string, strings
 from ragauge.datasets._files import parsed, rows
 from ragauge.datasets._gather import Gatherer, OneFile, Paragraphs

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import Attribute, BadRow, listed, optional_string, string, strings
 from ragauge.datasets._files import parsed, rows
 from ragauge.datasets._gather import Gatherer, OneFile, Paragraphs, identifier

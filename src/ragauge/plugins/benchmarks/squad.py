@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from urllib.parse import unquote
 
 from ragauge.contract.checks import require_choice
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow, flag, listed, listed_or_none, string
 from ragauge.datasets._files import json_value, parsed, rows
 from ragauge.datasets._gather import Gatherer, OneFile, Paragraphs

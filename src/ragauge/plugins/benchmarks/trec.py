@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ragauge.contract.checks import require, require_flag, require_text
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import later, runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow, string
 from ragauge.datasets._files import existing_file, first_character, is_encoding, json_rows, lines, parse_json, text_of
 from ragauge.datasets._gather import Document, Gatherer, Rows, stream_documents

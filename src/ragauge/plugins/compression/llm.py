@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, MissingError
-from ragauge.contract.protocols import CUT, Reply, Tools
+from ragauge.contract.replies import CUT, Reply
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.passages import with_texts
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count, require_number
+from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Embedder, Tools
 from ragauge.retrieval.passages import with_texts
 from ragauge.texts.sentences import sentence_spans
 

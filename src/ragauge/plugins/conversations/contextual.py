@@ -10,8 +10,8 @@ from typing import ClassVar, Literal
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_flag
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import HISTORY, STANDALONE, spoken
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.queries import parse_queries, with_question, written_by_llm

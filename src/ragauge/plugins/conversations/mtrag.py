@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ragauge.contract.checks import require_text
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.contract.topics import CONVERSATION, HISTORY, STANDALONE, TURN
 from ragauge.datasets._fields import BadRow, listed_or_none, string
 from ragauge.datasets._files import existing_file, json_rows, lines, parse_json, text_of

@@ -11,8 +11,8 @@ from typing import ClassVar
 import pandas as pd
 
 from ragauge.contract.checks import require, require_count
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.contract.topics import CONVERSATION, HISTORY, STANDALONE, TURN
 
 _FIRST = "Orrin Tamber Welk Dorn Hasp Ilver Quen Rusk Sollen Tarv Ulmer Vask Wyre Brac Calder Edrin Folk Garr Hind Jarr"

@@ -12,8 +12,8 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_CONTEXT, NO_EVIDENCE, NOTHING_USED
 from ragauge.contract.checks import require_choice, require_count, require_number
+from ragauge.contract.component import Tools
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.llms.json_replies import Found, ask_all, json_of
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.answers import TokenF1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.protocols import Embedder
+from ragauge.contract.component import Embedder
 from ragauge.texts.words import FUNCTION_WORDS, words
 
 

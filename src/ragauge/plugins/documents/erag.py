@@ -17,9 +17,9 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_CONTEXT, NO_REFERENCE
 from ragauge.contract.checks import require, require_choice, require_count, require_number
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import is_unanswerable, references
 from ragauge.measures.answers import Contains, ExactMatch, TokenF1
 from ragauge.measures.rankings import metric_of

@@ -17,8 +17,8 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_CONTEXT, NO_EVIDENCE, NO_REFERENCE
 from ragauge.contract.checks import require_count, require_number
+from ragauge.contract.component import Tools
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.documents.erag import FAILED, SECTION, ERag, references_of
 from ragauge.plugins.documents.use import holds_evidence
 

@@ -12,11 +12,11 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count, require_text
+from ragauge.contract.component import Role, Tools
 from ragauge.contract.engine import in_blocks
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import Batches, in_pieces
 from ragauge.contract.identity import later, named, runtime
-from ragauge.contract.protocols import Role, Tools
 from ragauge.retrieval.pretrained import first_line, hub_folder, model_digest, quiet, read_json, safe_parts
 from ragauge.retrieval.reading import Reader, reader_of
 from ragauge.store.vectors import VectorCache, vectors_name

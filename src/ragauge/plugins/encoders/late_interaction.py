@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.component import Tools
 from ragauge.contract.frames import Batches
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.encoders._encoder import EncoderRetriever, Kind
 from ragauge.retrieval.retrievers._ranking import (
     Hits,

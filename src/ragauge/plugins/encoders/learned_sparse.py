@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csr_array
 
+from ragauge.contract.component import Tools
 from ragauge.contract.frames import Batches
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.encoders._encoder import EncoderRetriever, Kind, compares_by_cosine
 from ragauge.retrieval.retrievers._ranking import (
     Hits,

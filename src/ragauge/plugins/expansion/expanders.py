@@ -12,8 +12,8 @@ import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.checks import require_count
+from ragauge.contract.component import Tokenizer, Tools
 from ragauge.contract.errors import DataError
-from ragauge.contract.protocols import Tokenizer, Tools
 from ragauge.retrieval.passages import passages_of
 from ragauge.retrieval.ranking import ranks_within
 

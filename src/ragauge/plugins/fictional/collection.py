@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.changed import changed_docno
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.frames import Batches
-from ragauge.contract.protocols import Dataset
 from ragauge.datasets._gather import document_frame
 from ragauge.plugins.fictional.parameters import TYPES, Parameters
 from ragauge.plugins.fictional.twins import Twin

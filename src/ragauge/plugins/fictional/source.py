@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from ragauge.contract.protocols import Dataset
+from ragauge.contract.datasets import Dataset
 from ragauge.plugins.fictional.parameters import Parameters
 
 if TYPE_CHECKING:

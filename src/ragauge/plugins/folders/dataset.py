@@ -13,10 +13,10 @@ from urllib.parse import quote
 import pandas as pd
 
 from ragauge.contract.checks import require, require_flag, require_number
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
 from ragauge.contract.loading import build
-from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import BadRow
 from ragauge.datasets._files import existing_file, existing_folder, is_encoding
 from ragauge.datasets._gather import FileSource, Gatherer

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from ragauge.contract.answering import judges_together
 from ragauge.contract.checks import require
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metric_names import OF_VERDICTS, closest, is_known, measure_metrics
 from ragauge.contract.offers import AnswerMeasureOffers, PartOffers, offered
-from ragauge.contract.protocols import judges_together
 from ragauge.estimate.slicing import text_of
 from ragauge.findings.order import metrics_of_jobs
 from ragauge.findings.slices import metric_names, metrics_of_slices

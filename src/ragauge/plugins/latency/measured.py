@@ -22,13 +22,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.answering import ASKED, AsksForAnswers
+from ragauge.contract.component import BringsChat, Embedder, Role, Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import as_frame
 from ragauge.contract.identity import identity
 from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.progress import progress
-from ragauge.contract.protocols import ASKED, AsksForAnswers, BringsChat, Embedder, FreshWorkplace, Role, Tools
 from ragauge.contract.provenance import hardware
+from ragauge.contract.workplace import FreshWorkplace
 from ragauge.experiment.measure_needs import untold
 from ragauge.experiment.needs import stand_ins, unknown_contexts
 from ragauge.experiment.stages.order import question_stages, stages

@@ -12,9 +12,9 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_CLAIMS, NO_REFERENCE
 from ragauge.contract.checks import is_number, require, require_count
+from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Embedder, Tools
 from ragauge.contract.topics import references
 from ragauge.llms.json_replies import OK, Found
 from ragauge.plugins.llm_measures.claims import (

@@ -12,9 +12,9 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER
 from ragauge.contract.checks import require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import STANDALONE
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, truth_of
 from ragauge.llms.prompts import fill

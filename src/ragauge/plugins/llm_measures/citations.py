@@ -13,9 +13,9 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_CITATIONS, NO_CLAIMS, NO_CONTEXT
 from ragauge.contract.checks import require_choice, require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted, truth_of
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures import read_prompt

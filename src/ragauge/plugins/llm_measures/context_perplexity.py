@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from ragauge.contract.answer_measures import NO_CONTEXT
+from ragauge.contract.component import Tools
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.llms.json_replies import OK, ask_each
 from ragauge.plugins.llm_measures.prompt_tokens import Told, read_told
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame

@@ -10,9 +10,9 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_CONTEXT, NO_REFERENCE
 from ragauge.contract.checks import require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import is_unanswerable, references
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted, truth_of
 from ragauge.llms.prompts import fill

@@ -11,9 +11,9 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_CLAIMS, NO_CONTEXT, NO_REFERENCE
 from ragauge.contract.checks import require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references
 from ragauge.llms.json_replies import OK
 from ragauge.plugins.llm_measures.claims import (

@@ -16,10 +16,10 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_NUGGETS, NO_REFERENCE
 from ragauge.contract.checks import require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import is_unanswerable, references
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill

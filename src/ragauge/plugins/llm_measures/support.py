@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from ragauge.contract.checks import require_choice
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import later
 from ragauge.contract.measures import Pieces
-from ragauge.contract.protocols import Tools
 from ragauge.llms.json_replies import ask_all, json_of, truth_of
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.matching import CORRECTIONS

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.offers import EmbedderOffers, offered
-from ragauge.contract.protocols import Tools
 from ragauge.store import canonical_json, locked
 
 # The fields; words is what the server makes of text.

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require, require_choice, require_count, require_number
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.milvus import _clients
 from ragauge.plugins.milvus._collection import (
     ID,

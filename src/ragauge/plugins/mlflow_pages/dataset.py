@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragauge.contract.checks import require
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import Batches
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.contract.redact import redact
 from ragauge.datasets import FileSource, Gatherer
 from ragauge.datasets._jsonl import add_topic

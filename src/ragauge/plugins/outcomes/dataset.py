@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require, require_text
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.datasets import existing_file
 from ragauge.datasets.labels import read_texts, require_cells, require_columns, require_once
 from ragauge.estimate.outcomes import CLUSTER

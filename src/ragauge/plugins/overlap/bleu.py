@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import is_number, require, require_choice, require_flag
+from ragauge.contract.component import Tools
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references as references_of
 from ragauge.measures.answers import AgainstReferences, as_read
 from ragauge.measures.tokens import Tokens, matched, tokens_of

@@ -12,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from ragauge.contract.checks import require_count, require_flag, require_number
+from ragauge.contract.component import Tools
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.measures.answers import AgainstReferences, of_pairs
 from ragauge.measures.tokens import matched
 

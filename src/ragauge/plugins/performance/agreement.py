@@ -13,7 +13,7 @@ from ragauge.contract.checks import require, require_count, require_number
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.loading import build
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import BringsTexts, Retriever, SeesEvidence
+from ragauge.contract.retrieval import BringsTexts, Retriever, SeesEvidence
 from ragauge.plugins.performance.overlap import rank_biased_overlap
 
 KEY = "answers.agreement"

@@ -11,8 +11,8 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_CONTEXT
 from ragauge.contract.checks import require_count, require_flag, require_number
+from ragauge.contract.component import Tools
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.measures.questions import content_words
 from ragauge.plugins.performance.overlap import rank_biased_overlap
 from ragauge.retrieval.passages import standing

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_number
+from ragauge.contract.component import Tools
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.measures.answers import measured
 from ragauge.measures.tokens import normalised
 

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import is_number, require, require_choice, require_count, require_text
+from ragauge.contract.component import Tools
 from ragauge.contract.engine import in_blocks
 from ragauge.contract.identity import later, named, runtime
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.reranking.pair_model import load_pair_model, pair_model_folder, require_no_template
 from ragauge.retrieval.pretrained import model_digest, settle_backend
 from ragauge.retrieval.ranking import ranked

@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.identity import later
-from ragauge.contract.protocols import Reply, Tools
+from ragauge.contract.replies import Reply
 from ragauge.llms.chat_use import Unasked
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.ranking import rank_scores, ranks_within

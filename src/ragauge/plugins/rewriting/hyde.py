@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 import pandas as pd
 
 from ragauge.contract.checks import require_count, require_flag
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Tools
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.queries import written_by_llm
 from ragauge.retrieval.searching import queries_frame

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import pandas as pd
 
 from ragauge.contract.checks import require, require_count, require_number
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.retrieval.searching import queries_frame
 from ragauge.texts.words import FUNCTION_WORDS, has_words, words
 

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Literal
 import pandas as pd
 
 from ragauge.contract.checks import require, require_choice, require_flag, require_number
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Tools
 from ragauge.datasets import BadRow, recordings
 from ragauge.plugins.rewriting.hyde import passage_rows
 from ragauge.retrieval.queries import distinct

@@ -17,8 +17,8 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_REFERENCE
 from ragauge.contract.checks import require_choice
+from ragauge.contract.component import Tools
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references, wrong_answers
 from ragauge.llms.json_replies import ask_all, json_of, truth_of
 from ragauge.llms.prompts import fill, load_prompt

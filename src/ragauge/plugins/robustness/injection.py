@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_CONTEXT
+from ragauge.contract.component import Tools
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.retrieval.passages import standing
 
 LACK, RIGHT = 1, 5

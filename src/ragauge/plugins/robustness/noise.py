@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count, require_number
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Retriever, Tools
+from ragauge.contract.retrieval import Retriever
 from ragauge.retrieval.retrievers._arms import Arms, built
 from ragauge.retrieval.retrievers._ranking import run_frame
 from ragauge.retrieval.retrievers.evidence import by_topic, evidence_chunks, letters

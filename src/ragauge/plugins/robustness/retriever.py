@@ -13,8 +13,9 @@ import pandas as pd
 
 from ragauge.contract.changed import changed_from
 from ragauge.contract.checks import require, require_choice, require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import Retriever, Tools
+from ragauge.contract.retrieval import Retriever
 from ragauge.plugins.robustness.noise import SPARE, holds_any, in_random_order, number_of, ranked_by_other
 from ragauge.retrieval.retrievers._arms import Arms, built
 from ragauge.retrieval.retrievers._ranking import run_frame

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 from ragauge.contract.changed import changed_docno
 from ragauge.contract.checks import require_choice, require_flag
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset
 from ragauge.datasets._fields import Attribute, BadRow, listed, string, strings, valid_string
 from ragauge.datasets._files import parsed, rows
 from ragauge.datasets._gather import Gatherer, OneFile, Paragraphs, Part

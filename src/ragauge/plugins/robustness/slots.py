@@ -14,9 +14,9 @@ from typing import ClassVar
 
 import pandas as pd
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import references
 from ragauge.measures.answers import measured
 from ragauge.texts.words import WITHOUT_SPACES

@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from ragauge.contract.checks import require_choice
+from ragauge.contract.component import Tools
 from ragauge.contract.identity import later
 from ragauge.contract.measures import Pieces
 from ragauge.contract.progress import progress
-from ragauge.contract.protocols import Tools
 from ragauge.measures.matching import CORRECTIONS
 from ragauge.texts.sentences import sentence_spans
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from ragauge.answering._frame import answer_frame, queries_of
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named, runtime
-from ragauge.contract.protocols import Reply, Tools, Workplace
+from ragauge.contract.replies import Reply
+from ragauge.contract.workplace import Workplace
 from ragauge.llms.replies import answer_alone
 from ragauge.plugins.service.service import Service
 

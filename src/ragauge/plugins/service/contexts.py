@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import named, runtime
-from ragauge.contract.protocols import Tools, TopicsFailed
+from ragauge.contract.retrieval import TopicsFailed
 from ragauge.plugins.service.response import Context
 from ragauge.plugins.service.service import Service
 from ragauge.retrieval.passages import document_of, name_of

@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from ragauge.contract.checks import require, require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.loading import locate
 from ragauge.contract.progress import progress
-from ragauge.contract.protocols import Tools, TopicsFailed
+from ragauge.contract.retrieval import TopicsFailed
 from ragauge.contract.visible import is_blank
 from ragauge.llms.replies import Received
 from ragauge.plugins.service.contexts import as_frames

@@ -16,9 +16,10 @@ from urllib.parse import urlsplit
 from ragauge.contract.checks import require, require_choice, require_number
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named, runtime
-from ragauge.contract.protocols import Reply, Workplace
 from ragauge.contract.redact import redact, remember, secret_in
+from ragauge.contract.replies import Reply
 from ragauge.contract.topics import HISTORY
+from ragauge.contract.workplace import Workplace
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.replies import Received
 from ragauge.plugins.service.response import Response, check_paths, kept_response

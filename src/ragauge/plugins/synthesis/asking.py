@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Workplace
+from ragauge.contract.workplace import Workplace
 from ragauge.llms.chat_use import SharedChat, TellingChat
 from ragauge.llms.json_replies import Found, ask_each
 

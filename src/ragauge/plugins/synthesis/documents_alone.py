@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.datasets import Dataset, Source
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Dataset, Source
 from ragauge.datasets._fields import BadRow
 from ragauge.datasets._files import SUFFIXES, is_table, parsed, table_rows
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ragauge.contract.protocols import Embedder
+from ragauge.contract.component import Embedder
 from ragauge.plugins.synthesis.drafts import PASSED, Draft
 from ragauge.texts.words import words
 

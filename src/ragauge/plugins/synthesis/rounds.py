@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ragauge.contract.component import Embedder
 from ragauge.contract.progress import working
-from ragauge.contract.protocols import Embedder
 from ragauge.plugins.synthesis import checks, cloze, writing
 from ragauge.plugins.synthesis.asking import CLOSED_BOOK, Asking
 from ragauge.plugins.synthesis.documents import Documents

@@ -14,11 +14,12 @@ from hydra.core.config_store import ConfigStore
 
 from ragauge import track
 from ragauge.contract import __version__
+from ragauge.contract.component import ChatModel, TellsNeeds
 from ragauge.contract.errors import ConfigError, MissingError, RagaugeError, full_disk
 from ragauge.contract.offers import RetrieverOffers, offered
-from ragauge.contract.protocols import BringsTexts, ChatModel, SeesEvidence, TellsNeeds
 from ragauge.contract.provenance import PACKAGES_FILE, packages_text
 from ragauge.contract.redact import redact_tree, remember
+from ragauge.contract.retrieval import BringsTexts, SeesEvidence
 from ragauge.experiment.needs import added_up, describe_needs
 from ragauge.experiment.setup import config
 from ragauge.findings.cost import costs_of_replies

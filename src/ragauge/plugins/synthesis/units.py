@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ragauge.contract.component import Embedder
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Embedder
 from ragauge.plugins.synthesis.documents import Documents
 from ragauge.plugins.synthesis.names import shared_names
 from ragauge.plugins.synthesis.settings import COMPARISON, ONE_HOP, TWO_HOP, UNANSWERABLE

@@ -20,9 +20,11 @@ import pandas as pd
 from ragauge.answering import answer_frame
 from ragauge.contract import frames
 from ragauge.contract.checks import require, require_choice
+from ragauge.contract.component import Tools
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Dataset, Reply, Tools
+from ragauge.contract.replies import Reply
 from ragauge.contract.topics import CONVERSATION, RESERVED, TURN
 from ragauge.datasets import BadRow, FileSource, Gatherer, existing_file
 from ragauge.llms.replies import answer_alone

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 
 MODEL = "model"  # the folder, below the one that a trainer fills, that holds the network
 DATASET, RUNS = "dataset", "runs"  # what a trainer reads; a trainer that does not say reads a dataset

@@ -13,10 +13,10 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract.checks import require_text
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import named, runtime
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.training.trainers.foresight import FEATURE, PROBE, Head, read_head
 from ragauge.track.models import load_predictor, read_file
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 import pandas as pd
 
 from ragauge.answering import RecordedAnswers
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.datasets.recordings import Recorded, recorded_row
 from ragauge.plugins.trec_rag.answers import marked, read_answers
 from ragauge.retrieval.retrievers import RecordedRetrieval

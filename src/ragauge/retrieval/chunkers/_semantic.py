@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_count, require_number
+from ragauge.contract.component import Tools
 from ragauge.contract.progress import duration
-from ragauge.contract.protocols import Tools
 from ragauge.retrieval.chunkers._spans import Span, chunks_frame, split_long
 from ragauge.texts.sentences import sentence_spans
 

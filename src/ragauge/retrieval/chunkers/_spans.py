@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tokenizer, Tools
 from ragauge.contract.engine import slices
-from ragauge.contract.protocols import Chunker, Tokenizer, Tools
+from ragauge.contract.retrieval import Chunker
 from ragauge.texts.sentences import sentence_spans
 
 Span = tuple[int, int, int]  # row of the document; first and past-the-last character in its text

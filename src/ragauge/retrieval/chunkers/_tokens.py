@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_count
-from ragauge.contract.protocols import Tools
+from ragauge.contract.component import Tools
 from ragauge.retrieval.chunkers._spans import chunks_frame, trim
 
 

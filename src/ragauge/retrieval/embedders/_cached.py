@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ragauge.contract.component import Embedder, Role
 from ragauge.contract.engine import Engine, LocalEngine, in_blocks
 from ragauge.contract.identity import identity
 from ragauge.contract.offers import EmbedderOffers, offered
-from ragauge.contract.protocols import Embedder, Role
 from ragauge.store.vectors import VectorCache, vectors_name
 
 

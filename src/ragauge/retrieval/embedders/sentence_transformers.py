@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ragauge.contract.checks import require_choice, require_count, require_text
+from ragauge.contract.component import Role
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import later, named, runtime
-from ragauge.contract.protocols import Role
 from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.pretrained import (
     first_line,

@@ -10,11 +10,12 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.checks import require
+from ragauge.contract.component import ReadsFiles, Tools
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.identity import code_of
 from ragauge.contract.loading import build
 from ragauge.contract.offers import RetrieverOffers, offered, used_by_index
-from ragauge.contract.protocols import BringsTexts, ReadsFiles, Retriever, SeesEvidence, Tools
+from ragauge.contract.retrieval import BringsTexts, Retriever, SeesEvidence
 
 # Why some retrievers cannot be searched with by another one.
 _REFUSED = {

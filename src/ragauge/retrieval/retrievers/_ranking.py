@@ -17,10 +17,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.extras import installed
 from ragauge.contract.frames import Batches
-from ragauge.contract.protocols import Tools
 from ragauge.retrieval.ranking import rank_scores, ranks_within
 from ragauge.texts.words import has_words
 

@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count, require_number
+from ragauge.contract.component import Tools
 from ragauge.contract.engine import LocalEngine
 from ragauge.contract.frames import Batches, batches_of
 from ragauge.contract.identity import later, runtime
-from ragauge.contract.protocols import Tools
 from ragauge.retrieval.retrievers import _postings
 from ragauge.retrieval.retrievers._ranking import (
     Hits,

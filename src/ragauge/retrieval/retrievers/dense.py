@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require, require_choice, require_count, require_number
+from ragauge.contract.component import Tools
 from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import Batches, count_rows, in_pieces
 from ragauge.contract.identity import later
 from ragauge.contract.offers import EmbedderOffers, offered
-from ragauge.contract.protocols import Tools
 from ragauge.retrieval.order import long_context_order
 from ragauge.retrieval.ranking import ranks_within
 from ragauge.retrieval.retrievers import _shards

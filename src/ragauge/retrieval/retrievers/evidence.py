@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import Tools
 from ragauge.retrieval.ranking import ranks_within
 from ragauge.retrieval.retrievers._ranking import check_chunks, run_frame
 

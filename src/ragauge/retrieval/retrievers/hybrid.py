@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import is_number, require, require_choice, require_count, require_number
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import Approximates, Retriever, Rewriter, Tools
+from ragauge.contract.retrieval import Approximates, Retriever, Rewriter
 from ragauge.retrieval.fusion import FUSIONS, NORMALISATIONS, Scored, fuse
 from ragauge.retrieval.retrievers._arms import Arms, built, require_names
 from ragauge.retrieval.retrievers._ranking import as_transformer, docno_order, run_frame

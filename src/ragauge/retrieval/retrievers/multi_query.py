@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count, require_number
+from ragauge.contract.component import ChatModel, Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.protocols import ChatModel, Tools
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.fusion import first_seen, reciprocal_rank_fusion
 from ragauge.retrieval.queries import parse_queries, question_parts, with_question, written_by_llm

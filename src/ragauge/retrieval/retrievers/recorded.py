@@ -13,9 +13,10 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_count
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
-from ragauge.contract.protocols import Tools, TopicsFailed
+from ragauge.contract.retrieval import TopicsFailed
 from ragauge.datasets import BadRow, recordings
 from ragauge.datasets._files import DIVIDED, PARQUET, first_character, text_of
 from ragauge.datasets._packing import every_line, kind

@@ -18,9 +18,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.training.contract import MODEL, Trained, Trainer, TrainingData, TrainingTools
 from ragauge.plugins.training.trainers import encoder
 from ragauge.plugins.training.trainers._loop import Outcome

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
-from ragauge.contract.protocols import Tools
 from ragauge.estimate.portable import portable
 from ragauge.plugins.training.network import Network
 from ragauge.plugins.training.trainers.foresight import FEATURE, ForesightTrainer, stacked

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.protocols import Tools
 from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker
 from ragauge.plugins.training.contract import MODEL, Trained, Trainer, TrainingData, TrainingTools
 from ragauge.plugins.training.trainers import reranker

@@ -12,10 +12,10 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_CONTEXT
 from ragauge.contract.checks import require, require_choice, require_text
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named, runtime
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.protocols import Tools
 from ragauge.contract.topics import (
     ANSWER_FAITHFULNESS,
     ANSWER_RELEVANCE,

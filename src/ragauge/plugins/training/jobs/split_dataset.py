@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_number
+from ragauge.contract.datasets import Dataset, Source
 from ragauge.contract.identity import identity, named
-from ragauge.contract.protocols import Dataset, Source
 
 SIDES = ("training", "validation")
 
