@@ -26,7 +26,7 @@ from timing import against, print_header, print_row
 
 from ragauge.plugins.traces.components import MlflowTraces
 from ragauge.track import connect
-from ragauge.track._connection import at
+from ragauge.track.connection import at
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 sys.path.insert(0, str(TESTS))

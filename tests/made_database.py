@@ -11,10 +11,10 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from ragauge.track import _connection
+from ragauge.track import connection
 
 _WHERE = "RAGAUGE_TESTS_MADE_DATABASE"  # forks find it in the environment
-make_whole = _connection._make_whole
+make_whole = connection._make_whole
 
 
 def copy_from(made: Path) -> None:
@@ -26,7 +26,7 @@ def copy_from(made: Path) -> None:
 def copy_where_told() -> None:
     """The same in a process that was told by the environment."""
     if os.environ.get(_WHERE):
-        _connection._make_whole = _copied
+        connection._make_whole = _copied
 
 
 def _copied(database: Path) -> None:

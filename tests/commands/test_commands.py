@@ -21,9 +21,9 @@ import ragauge
 from logged_runs import LoggedRuns, questions
 from processes import ROOT
 from ragauge import compare as comparing
-from ragauge.commands import _errors, callbacks, compare, library, main, results
-from ragauge.commands._errors import told
+from ragauge.commands import callbacks, compare, errors, library, main, results
 from ragauge.commands.conf import _options, conf_folder, explain, of_swept, quoted
+from ragauge.commands.errors import told
 from ragauge.contract.errors import ConfigError, DataError, GateError
 from ragauge.experiment.setup import config
 
@@ -67,7 +67,7 @@ def test_a_command_s_exit_code_is_its_own_and_a_full_disk_is_told(capsys: Captur
 
 def test_a_reader_that_closes_the_pipe_is_no_failure(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     dropped: list[bool] = []
-    monkeypatch.setattr(_errors, "drop_output", lambda: dropped.append(True))
+    monkeypatch.setattr(errors, "drop_output", lambda: dropped.append(True))
 
     def unread(arguments: Sequence[str] | None = None) -> int:
         raise BrokenPipeError
@@ -280,7 +280,7 @@ def test_hydra_s_command_line_is_what_a_plug_in_makes_of_it_and_is_put_back(monk
 def test_output_that_nobody_reads_goes_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (tmp_path / "said").open("w", encoding="utf-8") as said:
         monkeypatch.setattr("sys.stdout", said)
-        _errors.drop_output()
+        errors.drop_output()
         print("lost", flush=True)
     assert (tmp_path / "said").read_text(encoding="utf-8") == ""
 

@@ -31,5 +31,5 @@ def test_what_is_not_asked_for_is_not_imported() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     name, *modules = done.stdout.split()
     assert name == "JsonlDataset"
-    assert {"ragauge.datasets._jsonl", "ragauge.retrieval.retrievers.dense"} <= set(modules)
+    assert {"ragauge.datasets.jsonl", "ragauge.retrieval.retrievers.dense"} <= set(modules)
     assert not {"ragauge.datasets._csv", "ragauge.retrieval.retrievers.bm25", "ragauge.llms.chat"} & set(modules)

@@ -9,7 +9,7 @@ import pytest
 from pumped import pumped, seconds_of, uses
 from ragauge.answering.extractive import _alternatives, _steps
 from ragauge.contract.redact import redact
-from ragauge.datasets._lists import printed_list
+from ragauge.datasets.lists import printed_list
 from ragauge.llms.prompts import in_language
 from ragauge.plugins.benchmarks.sgml import Block, topic
 from ragauge.retrieval.queries import parse_queries, question_parts

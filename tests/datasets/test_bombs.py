@@ -15,8 +15,8 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import as_frame
-from ragauge.datasets import JsonlDataset, _packing
-from ragauge.datasets._files import json_value, lines, table_rows
+from ragauge.datasets import JsonlDataset, packing
+from ragauge.datasets.files import json_value, lines, table_rows
 
 MB = 1_000_000
 UNPACKED = 64 * MB
@@ -44,7 +44,7 @@ def test_of_a_packed_file_no_thing_is_longer_than_a_document_may_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], Any], begin: bytes, piece: bytes,
     what: str, suffix: str, pack: Callable[[bytes], bytes],
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(_packing, "LONGEST", 2 * MB)
+    monkeypatch.setattr(packing, "LONGEST", 2 * MB)
     file = tmp_path / f"bomb{suffix}"
     file.write_bytes(pack(begin + piece * (4 * MB // len(piece))))
     with little_memory(), pytest.raises(DataError, match=f"bomb{suffix}: {what} unpacks to more than 2 MB"):
@@ -54,7 +54,7 @@ def test_of_a_packed_file_no_thing_is_longer_than_a_document_may_be(
 def test_a_packed_cell_of_many_lines_is_no_longer_than_a_document_may_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_packing, "LONGEST", 2 * MB)
+    monkeypatch.setattr(packing, "LONGEST", 2 * MB)
     file = tmp_path / "bomb.csv.gz"
     file.write_bytes(gzip.compress(b'question,answer\na,"' + b"word\n" * MB))
     with little_memory(), pytest.raises(DataError, match=r"bomb\.csv\.gz, after row 0: .* larger than field limit"):
@@ -65,7 +65,7 @@ def test_a_packed_cell_of_many_lines_is_no_longer_than_a_document_may_be(
 def test_many_short_files_together_are_no_more_than_a_file_may_hold(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, pack: Callable[[bytes], bytes]
 ) -> None:
-    monkeypatch.setattr(_packing, "WHOLE", 2 * MB)
+    monkeypatch.setattr(packing, "WHOLE", 2 * MB)
     docs, topics = tmp_path / f"bomb.jsonl{suffix}", tmp_path / "topics.jsonl"
     rows = (json.dumps({"docno": f"d{n}", "title": "", "text": "word " * 20_000}) + "\n" for n in range(80))
     docs.write_bytes(pack("".join(rows).encode()))
@@ -73,7 +73,7 @@ def test_many_short_files_together_are_no_more_than_a_file_may_hold(
     told = f"bomb.jsonl{suffix}: it unpacks to more than 2 MB; unpack it first if that is right"
     with little_memory(), pytest.raises(DataError, match=told):
         JsonlDataset(docs=docs, topics=topics).load()
-    monkeypatch.setattr(_packing, "_BOMB", 10_000)  # as a large file is packed
+    monkeypatch.setattr(packing, "_BOMB", 10_000)  # as a large file is packed
     assert len(as_frame(JsonlDataset(docs=docs, topics=topics).load().docs)) == 80
 
 
@@ -83,11 +83,11 @@ def test_many_files_and_what_is_packed_as_texts_are_may_be_longer(
     file = tmp_path / "good.jsonl.gz"
     row = json.dumps({"text": bytes(range(1, 128)).decode("ascii") * 8}).encode()
     file.write_bytes(gzip.compress(b"\n".join([row] * 1000)))
-    monkeypatch.setattr(_packing, "LONGEST", len(row) + 1)
-    monkeypatch.setattr(_packing, "_TIGHTEST", 0)
+    monkeypatch.setattr(packing, "LONGEST", len(row) + 1)
+    monkeypatch.setattr(packing, "_TIGHTEST", 0)
     assert sum(1 for _ in lines(file)) == 1000
-    monkeypatch.setattr(_packing, "LONGEST", 1)
-    monkeypatch.setattr(_packing, "_TIGHTEST", 1000)
+    monkeypatch.setattr(packing, "LONGEST", 1)
+    monkeypatch.setattr(packing, "_TIGHTEST", 1000)
     assert sum(1 for _ in lines(file)) == 1000
 
 
@@ -96,11 +96,11 @@ def test_what_is_as_long_as_it_may_be_is_read_and_a_byte_more_is_not(
 ) -> None:
     file = tmp_path / "some.txt.gz"
     for limit in ("LONGEST", "WHOLE"):
-        monkeypatch.setattr(_packing, "LONGEST", 1000)
-        monkeypatch.setattr(_packing, "WHOLE", 1000)
-        monkeypatch.setattr(_packing, "_TIGHTEST", 0)
-        monkeypatch.setattr(_packing, "_BOMB", 0)
-        monkeypatch.setattr(_packing, limit, 20)
+        monkeypatch.setattr(packing, "LONGEST", 1000)
+        monkeypatch.setattr(packing, "WHOLE", 1000)
+        monkeypatch.setattr(packing, "_TIGHTEST", 0)
+        monkeypatch.setattr(packing, "_BOMB", 0)
+        monkeypatch.setattr(packing, limit, 20)
         file.write_bytes(gzip.compress(b"x" * 19 + b"\n"))
         assert len(list(lines(file))) == 1
         file.write_bytes(gzip.compress(b"x" * 20 + b"\n"))

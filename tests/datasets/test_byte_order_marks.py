@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragauge.datasets import recordings
-from ragauge.datasets._files import begins_list, csv_rows, json_rows, json_value, lines, parse_json, table_rows, text_of
+from ragauge.datasets.files import begins_list, csv_rows, json_rows, json_value, lines, parse_json, table_rows, text_of
 from ragauge.datasets.labels import read_texts
 from ragauge.llms.prompts import load_prompt
 from ragauge.retrieval.retrievers.recorded import read_trec_run

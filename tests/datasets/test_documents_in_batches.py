@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from ragauge.contract.errors import DataError
-from ragauge.datasets import FileSource, Gatherer, Rows, _gather, stream_documents
+from ragauge.datasets import FileSource, Gatherer, Rows, stream_documents
 
 
 def test_documents_of_many_characters_make_more_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_gather, "_BATCH_CHARACTERS", 120)
+    monkeypatch.setattr("ragauge.datasets.gather._BATCH_CHARACTERS", 120)
     sizes = [40, 40, 40, 250, 1, 1]
     readings = 0
 

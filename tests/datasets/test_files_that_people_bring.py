@@ -17,8 +17,8 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import as_frame
 from ragauge.contract.topics import references
 from ragauge.datasets import CsvDataset, JsonlDataset, SamplesDataset
-from ragauge.datasets._lists import listed_texts
 from ragauge.datasets.labels import read_texts
+from ragauge.datasets.lists import listed_texts
 from ragauge.datasets.recordings import read_rows
 
 PACK: dict[str, Callable[[bytes], bytes]] = {

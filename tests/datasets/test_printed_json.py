@@ -12,8 +12,8 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import as_frame
-from ragauge.datasets import JsonlDataset, SamplesDataset, _files
-from ragauge.datasets._files import json_rows
+from ragauge.datasets import JsonlDataset, SamplesDataset, files
+from ragauge.datasets.files import json_rows
 
 DOCS = [{"docno": name, "title": "", "text": f"The {name}."} for name in ("aare", "rhine")]
 TOPICS = [{"qid": qid, "query": "Which?"} for qid in ("q1", "q2")]
@@ -69,6 +69,6 @@ def test_a_damaged_line_is_one_bad_row_and_a_large_file_is_not_read_whole(
     assert [where.rpartition(", ")[2] for where, _ in json_rows(file)] == ["line 1", "line 2", "line 3"]
     file.write_text(FORMS["objects"](DOCS))
     assert [row["docno"] for _, row in json_rows(file)] == ["aare", "rhine"]
-    monkeypatch.setattr(_files, "_WHOLE_BYTES", 100)
+    monkeypatch.setattr(files, "_WHOLE_BYTES", 100)
     with pytest.raises(DataError, match=r"line 1: not a line of JSON: the object goes on in the next line"):
         JsonlDataset(docs=file, topics=file).load()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets._fields import BadRow
+from ragauge.datasets.fields import BadRow
 from ragauge.datasets.recordings import (
     Numbers,
     Recorded,

@@ -19,7 +19,7 @@ from ragauge.estimate import (
     fit_predictor,
     ppi_shares,
 )
-from ragauge.estimate._powered import Powered, _lambdas, _Stratum, powered_means
+from ragauge.estimate.powered import Powered, _lambdas, _Stratum, powered_means
 from ragauge.estimate.ppi import SHARES, share_limits
 
 PROBABILITIES = [f"p{c}" for c in range(1, 6)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate._powered import powered_means, weighted_means
+from ragauge.estimate.powered import powered_means, weighted_means
 
 
 def test_predictions_without_use_leave_the_weighted_mean_by_hand() -> None:

@@ -16,13 +16,13 @@ from sqlalchemy.engine import Engine
 
 import made_database
 from ragauge.contract.errors import ConfigError, full_disk
-from ragauge.track import _connection, connect
-from ragauge.track._connection import client_of, missing_database
+from ragauge.track import connect, connection
+from ragauge.track.connection import client_of, missing_database
 
 
 @pytest.fixture(autouse=True)
 def own_databases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_connection, "_make_whole", made_database.make_whole)
+    monkeypatch.setattr(connection, "_make_whole", made_database.make_whole)
 
 
 @contextmanager

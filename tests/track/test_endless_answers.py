@@ -16,7 +16,7 @@ import pytest
 
 from ragauge.contract.errors import ConfigError
 from ragauge.track import _limits
-from ragauge.track._connection import connect
+from ragauge.track.connection import connect
 from servers import free_port
 
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from ragauge.contract import provenance
-from ragauge.track import LoggedRun, _connection
+from ragauge.track import LoggedRun, connection
 
 
 def run(number: int = 0, status: str = "FINISHED", **tags: str) -> LoggedRun:
@@ -24,7 +24,7 @@ def test_a_run_goes_on_while_it_is_running_and_its_process_may_be_alive() -> Non
 
 
 def test_mlflow_prints_and_reports_nothing_by_itself() -> None:
-    assert _connection.os is os
+    assert connection.os is os
     quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
              "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}  # fmt: skip
     assert {name: os.environ.get(name) for name in quiet} == quiet
@@ -41,8 +41,8 @@ def test_mlflow_prints_and_reports_nothing_by_itself() -> None:
     ],
 )  # fmt: skip
 def test_the_reason_of_an_error_is_one_line(text: str, said: str) -> None:
-    assert _connection.reason(ValueError(text)) == said
-    assert len(_connection.reason(ValueError("x" * 5000))) == _connection._LONGEST_REASON + 1
+    assert connection.reason(ValueError(text)) == said
+    assert len(connection.reason(ValueError("x" * 5000))) == connection._LONGEST_REASON + 1
 
 
 def test_the_reason_of_a_server_s_silence_is_the_network_error_that_caused_it() -> None:
@@ -52,7 +52,7 @@ def test_the_reason_of_a_server_s_silence_is_the_network_error_that_caused_it() 
     error = MlflowException("API request failed")
     error.__cause__ = NoConnection("max retries")
     error.__cause__.__cause__ = OSError("connection refused")
-    assert _connection.is_silence(error)
-    assert _connection.reason(error) == "connection refused"
-    assert not _connection.is_silence(MlflowException("bad request"))
-    assert _connection.reason(MlflowException("bad request")) == "bad request"
+    assert connection.is_silence(error)
+    assert connection.reason(error) == "connection refused"
+    assert not connection.is_silence(MlflowException("bad request"))
+    assert connection.reason(MlflowException("bad request")) == "bad request"

@@ -10,7 +10,7 @@ import pytest
 
 from ragauge.contract.errors import ConfigError
 from ragauge.track import is_model_uri, model_folder
-from ragauge.track._connection import client_of
+from ragauge.track.connection import client_of
 
 
 class Marks:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pandas as pd
 
-from ragauge.answering._frame import BLANK, answer_frame, queries_of
+from ragauge.answering.frame import BLANK, answer_frame, queries_of
 from ragauge.contract.checks import require_flag
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ragauge.answering._frame import answer_frame, queries_of
+from ragauge.answering.frame import answer_frame, queries_of
 from ragauge.contract.checks import require_choice, require_number
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import later

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from ragauge.answering._frame import answer_frame, queries_of
+from ragauge.answering.frame import answer_frame, queries_of
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError

@@ -10,7 +10,7 @@ import difflib
 import sys
 
 from ragauge.commands import known
-from ragauge.commands._errors import printable
+from ragauge.commands.errors import printable
 from ragauge.contract import __version__
 from ragauge.contract.errors import ConfigError
 

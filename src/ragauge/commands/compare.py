@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ragauge import compare as comparing
-from ragauge.commands._errors import told
+from ragauge.commands.errors import told
 from ragauge.compare import choose_metrics
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.families import FAMILIES

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from ragauge.commands import known
 from ragauge.commands._composing import composed_once
-from ragauge.commands._errors import drop_output
 from ragauge.commands.conf import (
     conf_folder,
     config_dir,
@@ -29,6 +28,7 @@ from ragauge.commands.conf import (
     quoted,
     refuse_excessive,
 )
+from ragauge.commands.errors import drop_output
 from ragauge.contract import interruption
 from ragauge.contract.current_job import run_begins
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragauge.contract.errors import DataError
 from ragauge.datasets import BadRow
-from ragauge.datasets._lists import is_null
+from ragauge.datasets.lists import is_null
 from ragauge.datasets.recordings import NAMES, entries, opened_row, systems_in
 from ragauge.texts.surrogates import without_surrogates
 

@@ -6,11 +6,11 @@ from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
     from ragauge.datasets._csv import CsvDataset
-    from ragauge.datasets._fields import BadRow
-    from ragauge.datasets._files import existing_file
-    from ragauge.datasets._gather import FileSource, Gatherer, Rows, stream_documents
-    from ragauge.datasets._jsonl import JsonlDataset, SampleDataset
     from ragauge.datasets._samples import SamplesDataset
+    from ragauge.datasets.fields import BadRow
+    from ragauge.datasets.files import existing_file
+    from ragauge.datasets.gather import FileSource, Gatherer, Rows, stream_documents
+    from ragauge.datasets.jsonl import JsonlDataset, SampleDataset
 
 __all__ = [
     "BadRow",

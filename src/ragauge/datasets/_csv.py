@@ -15,10 +15,10 @@ from ragauge.contract.checks import require, require_text
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import later, runtime
-from ragauge.datasets._fields import BadRow, string
-from ragauge.datasets._files import csv_rows, existing_file, is_encoding, named_cells
-from ragauge.datasets._gather import FileSource, Gatherer
-from ragauge.datasets._lists import all_texts, flat
+from ragauge.datasets.fields import BadRow, string
+from ragauge.datasets.files import csv_rows, existing_file, is_encoding, named_cells
+from ragauge.datasets.gather import FileSource, Gatherer
+from ragauge.datasets.lists import all_texts, flat
 
 _OPTIONAL = ("qid_column", "answer_column", "evidence_column")
 _OPTIONAL_TITLE = "title"

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ragauge.datasets._fields import BadRow
-from ragauge.datasets._lists import is_null
+from ragauge.datasets.fields import BadRow
+from ragauge.datasets.lists import is_null
 
 Names = Mapping[str, Sequence[str]]
 

@@ -13,10 +13,10 @@ from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
 from ragauge.contract.topics import RESERVED
 from ragauge.datasets import recordings
-from ragauge.datasets._fields import BadRow, string, title_of
-from ragauge.datasets._files import existing_file
-from ragauge.datasets._gather import FileSource, Gatherer, Part
 from ragauge.datasets._near_names import warn_of_near_names
+from ragauge.datasets.fields import BadRow, string, title_of
+from ragauge.datasets.files import existing_file
+from ragauge.datasets.gather import FileSource, Gatherer, Part
 from ragauge.datasets.recordings import Recorded
 
 log = logging.getLogger(__name__)

@@ -14,9 +14,9 @@ from ragauge.contract.frames import DRAWN_WITH, JUDGE_CLASSES, LABEL_OF
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.topics import QUESTIONS, labelled_as
 from ragauge.contract.visible import spreadsheet_cell
-from ragauge.datasets._fields import BadRow, valid_string
-from ragauge.datasets._files import csv_rows, named_cells, require_distinct
-from ragauge.datasets._packing import opened_text
+from ragauge.datasets.fields import BadRow, valid_string
+from ragauge.datasets.files import csv_rows, named_cells, require_distinct
+from ragauge.datasets.packing import opened_text
 
 # Columns of the file that say which answer was labelled; those that are there must fit a row.
 WHICH = ("n_tokens", *GROUPS)

@@ -19,10 +19,10 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.loading import loaded, points_of
 from ragauge.contract.topics import HISTORY, TURN
 from ragauge.datasets._exports import docnos_of, opened, rows_within, text_of
-from ragauge.datasets._fields import BadRow, is_attribute, short, strings, valid_string
-from ragauge.datasets._files import parsed, table_rows
-from ragauge.datasets._lists import all_texts, as_text, flat, is_null, printed_list
-from ragauge.datasets._packing import kind
+from ragauge.datasets.fields import BadRow, is_attribute, short, strings, valid_string
+from ragauge.datasets.files import parsed, table_rows
+from ragauge.datasets.lists import all_texts, as_text, flat, is_null, printed_list
+from ragauge.datasets.packing import kind
 from ragauge.texts.surrogates import without_surrogates
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,6 @@ import pandas as pd
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import DRAWN_WITH, LABEL_OF
 from ragauge.estimate import Agreement, asked, judge_agreement, ppi_shares
-from ragauge.estimate._powered import Powered, difference_test, powered_means, weighted_means
 from ragauge.estimate.intervals import LEVEL, Estimate, cluster_variance
 from ragauge.estimate.outcomes import (
     check_outcomes,
@@ -23,6 +22,7 @@ from ragauge.estimate.outcomes import (
     with_classes,
 )
 from ragauge.estimate.pairs import holm, of_class, powered_difference
+from ragauge.estimate.powered import Powered, difference_test, powered_means, weighted_means
 from ragauge.estimate.ppi import share_limits
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 

@@ -12,7 +12,6 @@ import pandas as pd
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.estimate._powered import difference_test, powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate, paired_means, paired_share_interval
 from ragauge.estimate.outcomes import (
     RIGHT,
@@ -24,6 +23,7 @@ from ragauge.estimate.outcomes import (
     of_these_topics,
     with_classes,
 )
+from ragauge.estimate.powered import difference_test, powered_means
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.prompts import drawn, other_labels, over_prompts, p_of_sample, widened
 from ragauge.estimate.sampled_means import sampled_difference
@@ -35,7 +35,7 @@ _MEMBERS = {
     "hallucination": tuple(HALLUCINATIONS),
     **{f"judge_share_{c}": (c,) for c in JUDGE_CLASSES},
 }
-_SIGN_FLIPS = 9999
+SIGN_FLIPS = 9999
 _COLUMNS = ["a", "b", "measure", "difference", "lo", "hi", "p", "p_holm", "n"]
 
 
@@ -69,7 +69,7 @@ def compare_pairs(
     for measure in (m for m in OF_CLASSES if m in tables):
         table = tables[measure]
         tables[measure] = table.where(np.broadcast_to(table.columns.isin([*compared]), table.shape))
-    sampled = _Sampled.of(frame, group)
+    sampled = Sampled.of(frame, group)
     names = {info.name for info in answers} if "answer_status" in frame else set()
     by_group = dict(list(frame.groupby(group))) if names else {}
     parts = []
@@ -163,7 +163,7 @@ def reach_of(table: pd.DataFrame, measure: str, answers: Sequence[AnswerMeasureI
 
 
 @dataclass(frozen=True)
-class _Sampled:
+class Sampled:
     """Tables [qid x group] of frames with a sample of judged topics; `clusters` are those of the qids.
 
     `fixed` is that of `powered_means`.
@@ -176,7 +176,7 @@ class _Sampled:
     fixed: bool = False
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, group: str, classes: Sequence[str] = OF_CLASSES) -> _Sampled | None:
+    def of(cls, frame: pd.DataFrame, group: str, classes: Sequence[str] = OF_CLASSES) -> Sampled | None:
         """The tables, or None if every topic was judged.
 
         A missing prediction is the topic's own verdict in a group that judged all topics, else 0.
@@ -369,7 +369,7 @@ def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:
     least = observed - 1e-9 * np.abs(values).sum(axis=0)
     p = np.where(np.isnan(differences).all(axis=0), np.nan, 1.0)
     moved = (values != 0).sum(axis=0)
-    exact = (moved > 0) & (moved <= int(np.log2(_SIGN_FLIPS)))
+    exact = (moved > 0) & (moved <= int(np.log2(SIGN_FLIPS)))
     for pair in np.flatnonzero(exact):
         own = values[values[:, pair] != 0, pair]
         patterns = np.arange(2 ** len(own))[:, None] >> np.arange(len(own)) & 1
@@ -378,9 +378,9 @@ def sign_flip_p(differences: np.ndarray, seed: int = 0) -> np.ndarray:
     if drawn.any():
         some = values[:, drawn]
         extreme = np.zeros(some.shape[1], dtype=int)
-        for flipped in flipped_sums(some, _SIGN_FLIPS, seed):
+        for flipped in flipped_sums(some, SIGN_FLIPS, seed):
             extreme += (np.abs(flipped) >= least[drawn]).sum(axis=0)
-        p[drawn] = (extreme + 1) / (_SIGN_FLIPS + 1)
+        p[drawn] = (extreme + 1) / (SIGN_FLIPS + 1)
     return p
 
 

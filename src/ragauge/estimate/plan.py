@@ -18,7 +18,7 @@ from ragauge.contract.checks import is_number, require, require_fraction, requir
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL
 from ragauge.estimate.outcomes import asked, by_cluster, clusters_by_topic
-from ragauge.estimate.pairs import _SIGN_FLIPS, OF_CLASSES, topic_tables
+from ragauge.estimate.pairs import OF_CLASSES, SIGN_FLIPS, topic_tables
 
 POWER, ALPHA = 0.8, 0.05
 Unit = Literal["share", "ratio", "signed", "score"]
@@ -50,7 +50,7 @@ def topics_for_mean(sd: float, difference: float, power: float = POWER, alpha: f
     """
     check_power(power, alpha)
     check_difference(difference, "score")
-    if alpha <= 1 / (_SIGN_FLIPS + 1):
+    if alpha <= 1 / (SIGN_FLIPS + 1):
         return math.inf
     z_a, z_b = quantiles(power, alpha)
     # All of n differences on one side have p = 2^(1-n).
@@ -63,7 +63,7 @@ def detectable_mean(sd: float, n: int, power: float = POWER, alpha: float = ALPH
     check_power(power, alpha)
     z_a, z_b = quantiles(power, alpha)
     least = math.floor(1 - math.log2(alpha)) + 1
-    if n < least or n <= z_a**2 / 2 or alpha <= 1 / (_SIGN_FLIPS + 1):
+    if n < least or n <= z_a**2 / 2 or alpha <= 1 / (SIGN_FLIPS + 1):
         return math.nan
     return (z_a + z_b) * sd / math.sqrt(n - z_a**2 / 2)
 

@@ -1,7 +1,7 @@
 """Class shares of all topics from a judged sample: prediction-powered inference (PPI++).
 
 The share of a class is the mean prediction over the topics that were not judged plus the mean error of the prediction
-over those that were. lambda weighs the two (see `ragauge.estimate._powered`). All classes have one lambda, so that
+over those that were. lambda weighs the two (see `ragauge.estimate.powered`). All classes have one lambda, so that
 their shares add up to 1. Intervals are on the logit scale, since a plain interval of a share near 0 or 1 covers too
 little (docs/method.md).
 """
@@ -15,7 +15,6 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS
-from ragauge.estimate._powered import Powered, inside, powered_means, weighted_means
 from ragauge.estimate.intervals import LEVEL
 from ragauge.estimate.outcomes import (
     CLASSES,
@@ -27,6 +26,7 @@ from ragauge.estimate.outcomes import (
     topic_codes,
     units_of,
 )
+from ragauge.estimate.powered import Powered, inside, powered_means, weighted_means
 from ragauge.estimate.predictor import PROBABILITY_COLUMNS, fit_predictor
 from ragauge.estimate.prompts import drawn, limits, over_prompts
 

@@ -1,7 +1,7 @@
 """Means over all topics of answer measures known for a sample of answered topics (`llm.sample`).
 
 A regression on the IR score, fitted apart from the topics that it predicts, says what each topic would have. The mean
-of its predictions is corrected by its errors on the answered topics (`ragauge.estimate._powered`). If the IR score says
+of its predictions is corrected by its errors on the answered topics (`ragauge.estimate.powered`). If the IR score says
 nothing of the measure, lambda is about 0, and the estimate that of the answered topics alone.
 """
 
@@ -14,9 +14,9 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NOT_SAMPLED
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.estimate._powered import Powered, difference_test, powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate, wilson_interval
 from ragauge.estimate.outcomes import CLUSTER, of_these_topics, topic_codes, units_of
+from ragauge.estimate.powered import Powered, difference_test, powered_means
 
 _FOLDS = 5
 

@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING
 from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
-    from ragauge.track._connection import (
+    from ragauge.track._lost import close_orphans, close_orphans_quietly
+    from ragauge.track._reader import LoggedRun, Reader, entries_tag
+    from ragauge.track._runs import Run, Tracker, flatten, log_found, param_text
+    from ragauge.track.connection import (
         absolute_uri,
         aside,
         connect,
@@ -14,10 +17,7 @@ if TYPE_CHECKING:
         recorded_uri,
         tracking_uri,
     )
-    from ragauge.track._feedback import CLASS, LABELS, answer_digest, drawn_answers, labels_of_people
-    from ragauge.track._lost import close_orphans, close_orphans_quietly
-    from ragauge.track._reader import LoggedRun, Reader, entries_tag
-    from ragauge.track._runs import Run, Tracker, flatten, log_found, param_text
+    from ragauge.track.feedback import CLASS, LABELS, answer_digest, drawn_answers, labels_of_people
     from ragauge.track.models import is_model_uri, load_predictor, model_folder, save_predictor
 
 __all__ = [

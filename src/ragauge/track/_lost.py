@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from ragauge.contract import provenance
 from ragauge.contract.errors import RagaugeError
-from ragauge.track._connection import connect, missing_database, pages, reachable, with_tags
+from ragauge.track.connection import connect, missing_database, pages, reachable, with_tags
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -25,8 +25,8 @@ from ragauge.contract.finding import Found
 from ragauge.contract.metric_names import in_group
 from ragauge.contract.redact import redact, redact_config, redact_tree
 from ragauge.contract.visible import csv_text
-from ragauge.track._connection import client_of, is_silence, pages, reachable, reason, with_tags
 from ragauge.track._lost import Point, close_orphans_once, emptied, lost_run
+from ragauge.track.connection import client_of, is_silence, pages, reachable, reason, with_tags
 from ragauge.track.models import log_network, log_predictor, save_predictor
 from ragauge.track.views import OWN
 

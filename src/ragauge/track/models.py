@@ -21,7 +21,7 @@ import pandas as pd
 from ragauge.contract import __version__, provenance
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.estimate.portable import MAX_BYTES, PortablePredictor, portable, read_portable
-from ragauge.track._connection import connect, quiet, reason
+from ragauge.track.connection import connect, quiet, reason
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -10,7 +10,7 @@ import pytest
 from chat_server import UNTOLD, ChatServer, faults_at
 from ragauge.answering.judges import ChatJudge, NoJudge
 from ragauge.answering.judges._chat import VERDICT_SCHEMA
-from ragauge.answering.judges._frame import truths
+from ragauge.answering.judges.frame import truths
 from ragauge.contract import frames, identity
 from ragauge.contract.component import Tools
 from ragauge.contract.current_job import run_begins

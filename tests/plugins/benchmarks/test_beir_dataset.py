@@ -264,7 +264,7 @@ def test_job_of_a_collection(tmp_path: Path, small: SmallPipelines) -> None:
 
 
 def test_texts_of_a_large_corpus_are_not_all_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ragauge.datasets._gather._BATCH_CHARACTERS", 500_000)
+    monkeypatch.setattr("ragauge.datasets.gather._BATCH_CHARACTERS", 500_000)
     n, text = 3_000, "ten letters " * 800  # 29 MB
     write(tmp_path, [{"_id": f"d{i}", "title": "", "text": f"{i} {text}"} for i in range(1, n + 1)])
     tracemalloc.start()

@@ -261,7 +261,7 @@ def test_a_text_element_is_all_of_the_text_even_where_it_is_empty(tmp_path: Path
 def test_an_element_of_a_packed_file_is_no_longer_than_a_document_may_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, pack: Callable[[bytes], bytes]
 ) -> None:
-    monkeypatch.setattr("ragauge.datasets._packing.LONGEST", 2_000_000)
+    monkeypatch.setattr("ragauge.datasets.packing.LONGEST", 2_000_000)
     file = tmp_path / f"bomb{suffix}"
     file.write_bytes(pack(b"<doc>" + (b"word " * 100 + b"\n") * 8_000))
     tracemalloc.start()

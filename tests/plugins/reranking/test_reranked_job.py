@@ -9,7 +9,7 @@ import pytest
 
 from processes import run
 from ragauge.contract.metric_names import without_groups
-from ragauge.track._connection import client_of
+from ragauge.track.connection import client_of
 from tiny_cross_encoder import write_cross_encoder
 
 SMALL = [

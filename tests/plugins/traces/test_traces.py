@@ -29,7 +29,7 @@ from ragauge.experiment.folder import JobFolder
 from ragauge.plugins.traces import components
 from ragauge.plugins.traces.components import MlflowTraces, TracedAnswers, TracedContexts
 from ragauge.plugins.traces.window import iso, milliseconds, process_start
-from ragauge.track._connection import at
+from ragauge.track.connection import at
 
 DAY = 86_400 * 10**9  # nanoseconds
 FIRST = 1_750_000_000 * 10**9  # 2025-06-15 15:06:40 UTC

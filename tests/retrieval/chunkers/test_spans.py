@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragauge.contract import frames
-from ragauge.retrieval.chunkers._spans import chunks_frame, split_long
+from ragauge.retrieval.chunkers.spans import chunks_frame, split_long
 from ragauge.texts.tokenizers import WordTokenizer
 
 

@@ -15,7 +15,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.retrieval.queries import NoRewriter
 from ragauge.retrieval.retrievers import BM25, MLQ, MMR, Hybrid, NoRetrieval, Oracle, Reo, Sim
-from ragauge.retrieval.retrievers._ranking import as_transformer
+from ragauge.retrieval.retrievers.ranking import as_transformer
 from ragauge.retrieval.searching import queries_frame
 
 OPTIONS: dict[str, Any] = {"bm25": BM25(), "sim": Sim(), "mmr": MMR(fetch_k=200)}

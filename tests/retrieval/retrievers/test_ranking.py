@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragauge.contract.errors import DataError
-from ragauge.retrieval.retrievers._ranking import (
+from ragauge.retrieval.retrievers.ranking import (
     Hits,
     check_chunks,
     run_frame,

@@ -6,9 +6,9 @@ from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
     from ragauge.answering.judges._chat import ChatJudge, parse_scores, parse_verdict
-    from ragauge.answering.judges._frame import NoJudge, Verdict, truths, verdict_frame
     from ragauge.answering.judges._lexical import LexicalJudge
     from ragauge.answering.judges._recorded import RecordedJudge
+    from ragauge.answering.judges.frame import NoJudge, Verdict, truths, verdict_frame
 
 __all__ = [
     "ChatJudge",

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
-from ragauge.answering.judges._frame import (
+from ragauge.answering.judges.frame import (
     Truth,
     Verdict,
     divided,

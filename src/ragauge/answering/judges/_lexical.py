@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import pandas as pd
 
-from ragauge.answering.judges._frame import NO_ANSWER, SAYS_NOTHING, Truth, Verdict, truths, verdict_frame
+from ragauge.answering.judges.frame import NO_ANSWER, SAYS_NOTHING, Truth, Verdict, truths, verdict_frame
 from ragauge.contract.checks import require_number
 from ragauge.contract.component import Tools
 from ragauge.texts.words import ARTICLES, GRAMMAR_WORDS, WORD

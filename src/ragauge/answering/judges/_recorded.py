@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.answering.judges._frame import NO_ANSWER, Verdict, verdict_frame
+from ragauge.answering.judges.frame import NO_ANSWER, Verdict, verdict_frame
 from ragauge.contract.checks import require_text
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError

@@ -16,7 +16,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.loading import build, wants
 from ragauge.contract.progress import progress
 from ragauge.plugins.adapters.place import place
-from ragauge.retrieval.chunkers._spans import Span, chunks_frame
+from ragauge.retrieval.chunkers.spans import Span, chunks_frame
 
 log = logging.getLogger(__name__)
 

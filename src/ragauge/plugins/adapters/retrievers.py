@@ -24,7 +24,7 @@ from ragauge.plugins.adapters.foreign import (
     pyterrier_transformer,
     transformed,
 )
-from ragauge.retrieval.retrievers._ranking import (
+from ragauge.retrieval.retrievers.ranking import (
     NO_ROWS,
     Hits,
     as_transformer,

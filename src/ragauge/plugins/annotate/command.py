@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ragauge.commands._errors import told
 from ragauge.commands.conf import take_config_options
+from ragauge.commands.errors import told
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.visible import visible
 

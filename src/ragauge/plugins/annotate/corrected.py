@@ -2,7 +2,7 @@
 
 A topic without evidence has no IR score. So the mean is a ratio, the sum of scores over the number of topics with
 evidence. It is the R at which the mean of has * (score - R) is 0, has being 1 with evidence and 0 without.
-That mean is estimated by prediction-powered inference (`ragauge.estimate._powered`), the made scores being the
+That mean is estimated by prediction-powered inference (`ragauge.estimate.powered`), the made scores being the
 predictions; its standard error over the share with evidence is that of R (delta method).
 """
 
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate._powered import Powered, powered_means
 from ragauge.estimate.intervals import LEVEL, Estimate
+from ragauge.estimate.powered import Powered, powered_means
 from ragauge.estimate.sampled_means import limits_within_0_and_1
 
 _STEPS = 50

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from ragauge.commands._errors import told
+from ragauge.commands.errors import told
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.visible import table, time_text
 

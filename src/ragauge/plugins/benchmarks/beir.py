@@ -12,10 +12,10 @@ from ragauge.contract.checks import require_flag, require_text
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
-from ragauge.datasets._fields import BadRow, string
-from ragauge.datasets._files import existing_folder, json_rows, lines, parse_json, text_of
-from ragauge.datasets._gather import Document, Rows
-from ragauge.datasets._packing import PACKED
+from ragauge.datasets.fields import BadRow, string
+from ragauge.datasets.files import existing_folder, json_rows, lines, parse_json, text_of
+from ragauge.datasets.gather import Document, Rows
+from ragauge.datasets.packing import PACKED
 from ragauge.plugins.benchmarks.judged import (
     JudgedSource,
     Judgement,

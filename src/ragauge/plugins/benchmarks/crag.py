@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from ragauge.contract.checks import require_choice
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
-from ragauge.datasets._fields import Attribute, BadRow, listed, optional_string, string, valid_string
-from ragauge.datasets._files import parsed, rows
-from ragauge.datasets._gather import Gatherer, OneFile, Paragraphs
+from ragauge.datasets.fields import Attribute, BadRow, listed, optional_string, string, valid_string
+from ragauge.datasets.files import parsed, rows
+from ragauge.datasets.gather import Gatherer, OneFile, Paragraphs
 from ragauge.plugins.folders.documents import blocks_of_html
 
 _WITHOUT_ANSWER = ("invalid question", "i don't know")  # a false premise; nothing was found

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from ragauge.answering.judges._frame import Truth, Verdict, divided, spread, truths, verdict_frame
+from ragauge.answering.judges.frame import Truth, Verdict, divided, spread, truths, verdict_frame
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.replies import CUT, Reply

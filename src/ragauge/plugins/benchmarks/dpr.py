@@ -13,10 +13,10 @@ from ragauge.contract.checks import require_choice
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
-from ragauge.datasets._fields import BadRow, listed, listed_or_none, string, strings, valid_string
-from ragauge.datasets._files import existing_file, parsed, rows
-from ragauge.datasets._gather import FileSource, Gatherer, Paragraphs
-from ragauge.datasets._packing import every_line
+from ragauge.datasets.fields import BadRow, listed, listed_or_none, string, strings, valid_string
+from ragauge.datasets.files import existing_file, parsed, rows
+from ragauge.datasets.gather import FileSource, Gatherer, Paragraphs
+from ragauge.datasets.packing import every_line
 
 _POOLS = ("positive_ctxs", "negative_ctxs", "hard_negative_ctxs")
 _IDS = ("passage_id", "psg_id", "id")  # what Natural Questions, TriviaQA and retrieval results call it

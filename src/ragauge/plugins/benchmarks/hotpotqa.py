@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
-from ragauge.datasets._fields import (
+from ragauge.datasets.fields import (
     Attribute,
     BadRow,
     listed,
@@ -20,8 +20,8 @@ from ragauge.datasets._fields import (
     strings,
     valid_string,
 )
-from ragauge.datasets._files import existing_file, json_list, json_rows, parsed
-from ragauge.datasets._gather import FileSource, Gatherer, Paragraphs
+from ragauge.datasets.files import existing_file, json_list, json_rows, parsed
+from ragauge.datasets.gather import FileSource, Gatherer, Paragraphs
 
 AnswersOf = Callable[[Mapping[str, Any]], list[str]]
 

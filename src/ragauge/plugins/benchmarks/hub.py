@@ -11,7 +11,7 @@ from typing import Any
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.extras import require_extra
-from ragauge.datasets._files import SUFFIXES, is_table, table_rows
+from ragauge.datasets.files import SUFFIXES, is_table, table_rows
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from ragauge.contract.checks import require, require_text
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
-from ragauge.datasets._fields import BadRow, valid_string
-from ragauge.datasets._files import parsed
-from ragauge.datasets._gather import Document, FileSource, Gatherer, Part, Rows, stream_documents
-from ragauge.datasets._lists import all_texts, printed_list
+from ragauge.datasets.fields import BadRow, valid_string
+from ragauge.datasets.files import parsed
+from ragauge.datasets.gather import Document, FileSource, Gatherer, Part, Rows, stream_documents
+from ragauge.datasets.lists import all_texts, printed_list
 from ragauge.plugins.benchmarks.hub import Table
 
 _COLUMNS = ("qid_column", "answer_column", "contexts_column", "evidence_column", "relevant_column",

@@ -12,8 +12,8 @@ from ragauge.contract.checks import require_text
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
-from ragauge.datasets._fields import BadRow, valid_string
-from ragauge.datasets._gather import Document, Rows
+from ragauge.datasets.fields import BadRow, valid_string
+from ragauge.datasets.gather import Document, Rows
 from ragauge.plugins.benchmarks.judged import JudgedSource, Judgement, Query, judged_dataset
 
 _KINDS = ("docs", "queries", "qrels")

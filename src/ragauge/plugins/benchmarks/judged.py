@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import later
-from ragauge.datasets._fields import BadRow
-from ragauge.datasets._gather import Document, FileSource, Gatherer, Part, Rows, stream_documents
+from ragauge.datasets.fields import BadRow
+from ragauge.datasets.gather import Document, FileSource, Gatherer, Part, Rows, stream_documents
 
 Query = tuple[str, str]  # qid, text
 Judgement = tuple[str, str, int]  # qid, docno, grade

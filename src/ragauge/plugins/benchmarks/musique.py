@@ -12,9 +12,9 @@ from ragauge.contract.checks import require_choice
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
-from ragauge.datasets._fields import Attribute, BadRow, flag, listed, string, strings
-from ragauge.datasets._files import parsed, rows
-from ragauge.datasets._gather import Gatherer, OneFile, Paragraphs
+from ragauge.datasets.fields import Attribute, BadRow, flag, listed, string, strings
+from ragauge.datasets.files import parsed, rows
+from ragauge.datasets.gather import Gatherer, OneFile, Paragraphs
 
 _SHAPE = re.compile(r"((\d)hop\d*)__")  # of an id: 2hop__460946_294723, 3hop1__…, 4hop3__…
 

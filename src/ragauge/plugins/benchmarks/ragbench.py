@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
-from ragauge.datasets._fields import Attribute, BadRow, listed, optional_string, string, strings
-from ragauge.datasets._files import parsed, rows
-from ragauge.datasets._gather import Gatherer, OneFile, Paragraphs, identifier
+from ragauge.datasets.fields import Attribute, BadRow, listed, optional_string, string, strings
+from ragauge.datasets.files import parsed, rows
+from ragauge.datasets.gather import Gatherer, OneFile, Paragraphs, identifier
 
 _SCORES = ("relevance_score", "utilization_score", "completeness_score", "adherence_score")
 

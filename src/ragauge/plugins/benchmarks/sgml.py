@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ragauge.datasets._fields import BadRow, valid_string
-from ragauge.datasets._packing import every_line, longest, require_short
+from ragauge.datasets.fields import BadRow, valid_string
+from ragauge.datasets.packing import every_line, longest, require_short
 
 _TAG = re.compile(r"<(/?)([A-Za-z][\w-]*+)([^<>]*)>")
 _LABEL = re.compile(r"(?:(?<!\s)\s+)?(?:Number|Topic|Description|Narrative)\s*:\s*", re.IGNORECASE)

@@ -13,10 +13,10 @@ from ragauge.contract.checks import require_choice
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
-from ragauge.datasets._fields import BadRow, flag, listed, listed_or_none, string
-from ragauge.datasets._files import json_value, parsed, rows
-from ragauge.datasets._gather import Gatherer, OneFile, Paragraphs
-from ragauge.datasets._packing import kind
+from ragauge.datasets.fields import BadRow, flag, listed, listed_or_none, string
+from ragauge.datasets.files import json_value, parsed, rows
+from ragauge.datasets.gather import Gatherer, OneFile, Paragraphs
+from ragauge.datasets.packing import kind
 from ragauge.texts.sentences import sentence_spans
 
 

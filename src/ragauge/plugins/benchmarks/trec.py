@@ -13,9 +13,9 @@ from ragauge.contract.checks import require, require_flag, require_text
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import later, runtime
-from ragauge.datasets._fields import BadRow, string
-from ragauge.datasets._files import existing_file, first_character, is_encoding, json_rows, lines, parse_json, text_of
-from ragauge.datasets._gather import Document, Gatherer, Rows, stream_documents
+from ragauge.datasets.fields import BadRow, string
+from ragauge.datasets.files import existing_file, first_character, is_encoding, json_rows, lines, parse_json, text_of
+from ragauge.datasets.gather import Document, Gatherer, Rows, stream_documents
 from ragauge.plugins.benchmarks.judged import (
     JudgedSource,
     Judgement,

@@ -14,9 +14,9 @@ from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.topics import CONVERSATION, HISTORY, STANDALONE, TURN
-from ragauge.datasets._fields import BadRow, listed_or_none, string
-from ragauge.datasets._files import existing_file, json_rows, lines, parse_json, text_of
-from ragauge.datasets._gather import FileSource, Gatherer
+from ragauge.datasets.fields import BadRow, listed_or_none, string
+from ragauge.datasets.files import existing_file, json_rows, lines, parse_json, text_of
+from ragauge.datasets.gather import FileSource, Gatherer
 from ragauge.plugins.conversations.turns import is_task, task_qid, task_row
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ragauge.contract.topics import CONVERSATION, HISTORY, TURN
-from ragauge.datasets._fields import BadRow, is_attribute, listed, listed_or_none, short, string, valid_string
+from ragauge.datasets.fields import BadRow, is_attribute, listed, listed_or_none, short, string, valid_string
 from ragauge.datasets.recordings import NAMES
 
 _ROLES = {

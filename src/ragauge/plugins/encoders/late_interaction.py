@@ -13,7 +13,7 @@ import pandas as pd
 from ragauge.contract.component import Tools
 from ragauge.contract.frames import Batches
 from ragauge.plugins.encoders._encoder import EncoderRetriever, Kind
-from ragauge.retrieval.retrievers._ranking import (
+from ragauge.retrieval.retrievers.ranking import (
     Hits,
     as_transformer,
     check_chunks,

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from ragauge.contract.component import Tools
 from ragauge.contract.frames import Batches
 from ragauge.plugins.encoders._encoder import EncoderRetriever, Kind, compares_by_cosine
-from ragauge.retrieval.retrievers._ranking import (
+from ragauge.retrieval.retrievers.ranking import (
     Hits,
     as_transformer,
     check_chunks,

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ragauge.commands._errors import told
+from ragauge.commands.errors import told
 from ragauge.contract.output_files import add_force
 
 ABOUT = "writes a job's questions, contexts, answers and labels as one file of samples"

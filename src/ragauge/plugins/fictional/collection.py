@@ -13,7 +13,7 @@ import pandas as pd
 from ragauge.contract.changed import changed_docno
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.frames import Batches
-from ragauge.datasets._gather import document_frame
+from ragauge.datasets.gather import document_frame
 from ragauge.plugins.fictional.parameters import TYPES, Parameters
 from ragauge.plugins.fictional.twins import Twin
 from ragauge.plugins.fictional.world import Plan, Topic, interleaved, shards

@@ -17,10 +17,10 @@ from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
 from ragauge.contract.loading import build
-from ragauge.datasets._fields import BadRow
-from ragauge.datasets._files import existing_file, existing_folder, is_encoding
-from ragauge.datasets._gather import FileSource, Gatherer
-from ragauge.datasets._jsonl import add_topics
+from ragauge.datasets.fields import BadRow
+from ragauge.datasets.files import existing_file, existing_folder, is_encoding
+from ragauge.datasets.gather import FileSource, Gatherer
+from ragauge.datasets.jsonl import add_topics
 from ragauge.plugins.folders.documents import READERS, Reader, Section, by_llama_index, require_small_archive
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.contract.extras import require_extra
-from ragauge.datasets._fields import BadRow, valid_string
+from ragauge.datasets.fields import BadRow, valid_string
 
 _UNSEEN = frozenset({"script", "style", "title", "noscript", "template", "textarea", "select"})
 _BLOCKS = frozenset(

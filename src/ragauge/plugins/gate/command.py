@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ragauge.commands._errors import told
+from ragauge.commands.errors import told
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.output_files import add_force, refuse_foreign, write_output
 from ragauge.plugins.gate.rules import PRESETS, Gate, read_gate, read_gate_file

@@ -19,11 +19,11 @@ from ragauge.contract.checks import is_number, require, require_fraction, requir
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.labels import MEASURE_OF
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.estimate._powered import difference_statistics, powered_means
 from ragauge.estimate.board import REJECTION
 from ragauge.estimate.outcomes import LACK, asked, by_cluster, clusters_by_topic, labels_of, with_classes
-from ragauge.estimate.pairs import _SIGN_FLIPS, _Sampled, holm, reach_of, topic_tables
+from ragauge.estimate.pairs import SIGN_FLIPS, Sampled, holm, reach_of, topic_tables
 from ragauge.estimate.plan import POWER, of_clusters, topics_for_mean
+from ragauge.estimate.powered import difference_statistics, powered_means
 from ragauge.estimate.signs import flipped_sums
 from ragauge.estimate.slicing import FEW_TOPICS
 from ragauge.plugins.gate.lower_bounds import bounded_mean_of_few, skewed_mean
@@ -36,7 +36,7 @@ _CLASSES = {**MEASURE_OF, **{f"judge_share_{c}": f"judge_share_{c}" for c in ran
 MISSING_SHARE = "judge_share_missing"
 SECOND_LOOK = 0.2  # of alpha: the level at which an inconclusive gate is looked at again
 _LOWER = {"hallucination_share", MISSING_SHARE, *(f"judge_share_{c}" for c in range(1, 5))}
-_EXACT = int(math.log2(_SIGN_FLIPS))  # differences that are flipped in every way
+_EXACT = int(math.log2(SIGN_FLIPS))  # differences that are flipped in every way
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def _sampled(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray | None] | None:
     classed = with_classes(rows)
     name = _CLASSES[metric]
-    of = _Sampled.of(classed, group, (name,))
+    of = Sampled.of(classed, group, (name,))
     values = topic_tables(classed, group, (), (name,)).get(name)
     if of is None or values is None or not {new, base} <= set(values):
         return None
@@ -302,8 +302,8 @@ def less_than_exchangeable(d: np.ndarray, seed: int = 0) -> float:
     if len(moved) <= _EXACT:
         signs = 1 - 2 * (np.arange(2 ** len(moved))[:, None] >> np.arange(len(moved)) & 1)
         return float((signs @ moved <= most).mean())
-    low = sum(int((block <= most).sum()) for block in flipped_sums(moved[:, None], _SIGN_FLIPS, seed))
-    return (low + 1) / (_SIGN_FLIPS + 1)
+    low = sum(int((block <= most).sum()) for block in flipped_sums(moved[:, None], SIGN_FLIPS, seed))
+    return (low + 1) / (SIGN_FLIPS + 1)
 
 
 def _of_shares(d: np.ndarray, tolerance: float, alpha: float) -> Paired:

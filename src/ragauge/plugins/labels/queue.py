@@ -14,8 +14,8 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.datasets.labels import WHICH
 from ragauge.track import absolute_uri, answer_digest, labels_of_people
-from ragauge.track._connection import at, pages, quiet, reachable
-from ragauge.track._feedback import ANSWER_TAG, DRAWN_TAG, OWN_TAG
+from ragauge.track.connection import at, pages, quiet, reachable
+from ragauge.track.feedback import ANSWER_TAG, DRAWN_TAG, OWN_TAG
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

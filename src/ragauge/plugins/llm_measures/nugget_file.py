@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets._fields import BadRow
-from ragauge.datasets._files import json_rows, parse_json
+from ragauge.datasets.fields import BadRow
+from ragauge.datasets.files import json_rows, parse_json
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,8 @@ from ragauge.plugins.milvus._collection import (
     check_rows,
 )
 from ragauge.retrieval.ranking import ranks_within
-from ragauge.retrieval.retrievers._ranking import (
+from ragauge.retrieval.retrievers.dense import RECALL_DEPTH, exact_nearest, recall_rows
+from ragauge.retrieval.retrievers.ranking import (
     NO_ROWS,
     Hits,
     as_transformer,
@@ -38,7 +39,6 @@ from ragauge.retrieval.retrievers._ranking import (
     run_frame,
     top_hits,
 )
-from ragauge.retrieval.retrievers.dense import RECALL_DEPTH, exact_nearest, recall_rows
 
 _FILE, _LITE = "milvus.json", "lite"  # in the index folder: what was made, and the data of Milvus Lite
 _MOST_HITS = 16_384  # that Milvus gives for a query

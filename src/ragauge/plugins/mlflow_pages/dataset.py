@@ -19,12 +19,12 @@ from ragauge.contract.frames import Batches
 from ragauge.contract.identity import runtime
 from ragauge.contract.redact import redact
 from ragauge.datasets import FileSource, Gatherer
-from ragauge.datasets._jsonl import add_topic
+from ragauge.datasets.jsonl import add_topic
 from ragauge.plugins.mlflow_pages.records import key_of, place_of, topic_of
 from ragauge.plugins.traces.window import kept_by_content
 from ragauge.track import absolute_uri, tracking_uri
-from ragauge.track._connection import at, client_of, missing_database, pages, quiet, reachable, reason
-from ragauge.track._feedback import OWN_TAG
+from ragauge.track.connection import at, client_of, missing_database, pages, quiet, reachable, reason
+from ragauge.track.feedback import OWN_TAG
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

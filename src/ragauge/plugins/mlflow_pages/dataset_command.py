@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from ragauge.commands._errors import told
 from ragauge.commands.conf import take_config_options
+from ragauge.commands.errors import told
 from ragauge.contract.errors import ConfigError
 
 ABOUT = "writes a dataset's topics into MLflow, as an evaluation dataset that people edit"

@@ -20,7 +20,7 @@ from ragauge.findings.per_question import own_place, place_of, traced
 from ragauge.plugins.mlflow_pages.topics import FRAMES, Answered, TopicTrace, evaluation_metrics, topics_of
 from ragauge.plugins.mlflow_pages.writing import assessments, link, write_traces
 from ragauge.track import absolute_uri, tracking_uri
-from ragauge.track._connection import at, quiet, reachable, with_tags
+from ragauge.track.connection import at, quiet, reachable, with_tags
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

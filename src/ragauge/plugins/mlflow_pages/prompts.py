@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.redact import redact
 from ragauge.plugins.mlflow_pages.registry import dollars, is_prompt_uri, registered
-from ragauge.track._connection import pages
+from ragauge.track.connection import pages
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -13,12 +13,12 @@ import pandas as pd
 from ragauge.contract.checks import is_number
 from ragauge.contract.topics import HISTORY, attributes_of, is_unanswerable, references
 from ragauge.contract.topics import wrong_answers as wrong_answers_of
-from ragauge.datasets._fields import BadRow, short, strings, valid_string
-from ragauge.datasets._files import parse_json
+from ragauge.datasets.fields import BadRow, short, strings, valid_string
+from ragauge.datasets.files import parse_json
 from ragauge.plugins.mlflow_pages.topics import expected_part, parts_of
 from ragauge.plugins.traces.rows import decoded, truth_columns
 from ragauge.plugins.traces.shapes import question_of
-from ragauge.track._feedback import OWN_TAG
+from ragauge.track.feedback import OWN_TAG
 
 MORE_TAG = "ragauge.topic"  # on a record: JSON of a topic's place, attributes and wrong answers
 RESPONSE, OTHERS = "expected_response", "other_expected_responses"  # the first reference answer, and further ones

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.errors import ConfigError
 from ragauge.llms.prompts import NamedPrompt
-from ragauge.track._connection import connect, quiet, reachable
+from ragauge.track.connection import connect, quiet, reachable
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ragauge.commands.conf import conf_folder, explain, quoted, search_path
 from ragauge.contract.answer_measures import besides_rankings, infos_of
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets._fields import BadRow, listed_or_none, string
-from ragauge.datasets._files import json_rows, parsed
+from ragauge.datasets.fields import BadRow, listed_or_none, string
+from ragauge.datasets.files import json_rows, parsed
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.setup import config
 from ragauge.plugins.mlflow_pages.topics import Feedback, feedback_of, missed_parts, usage_of

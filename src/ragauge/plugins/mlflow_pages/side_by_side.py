@@ -19,7 +19,7 @@ from ragauge.experiment.folder import write_json
 from ragauge.plugins.mlflow_pages.finding import PAGE, RUN_TAG, source_of, write_evaluation
 from ragauge.plugins.mlflow_pages.topics import Answered, Feedback, evaluation_metrics, topics_of
 from ragauge.track import absolute_uri, recorded_uri
-from ragauge.track._connection import at, quiet, reachable
+from ragauge.track.connection import at, quiet, reachable
 
 AGREES = "agrees"  # feedback on both systems' answers to a topic
 

@@ -23,7 +23,7 @@ from ragauge.plugins.mlflow_pages.prompts import LINKED, Version, as_tag, linked
 from ragauge.plugins.mlflow_pages.topics import evaluation_metrics
 from ragauge.store import canonical_json
 from ragauge.track import absolute_uri, flatten, local_database, param_text, tracking_uri
-from ragauge.track._connection import at, pages, quiet, reachable
+from ragauge.track.connection import at, pages, quiet, reachable
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TextIO
 
-from ragauge.commands._errors import told
+from ragauge.commands.errors import told
 from ragauge.contract.errors import ConfigError, TrackingError
 from ragauge.contract.progress import working
 from ragauge.contract.redact import redact
-from ragauge.track._connection import missing_database, tracking_uri
+from ragauge.track.connection import missing_database, tracking_uri
 
 ABOUT = "starts MLflow's UI on the measured runs, and prints its address"
 HOST = "127.0.0.1"

@@ -17,7 +17,7 @@ from ragauge.contract.errors import TrackingError
 from ragauge.contract.progress import progress
 from ragauge.plugins.mlflow_pages.topics import Feedback, TopicTrace, Usage
 from ragauge.track import answer_digest
-from ragauge.track._feedback import ANSWER_TAG, OWN_TAG
+from ragauge.track.feedback import ANSWER_TAG, OWN_TAG
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -16,7 +16,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate.intervals import LEVEL, Estimate, paired_mean, paired_share_interval
 from ragauge.estimate.outcomes import RIGHT, clusters_by_topic
-from ragauge.estimate.pairs import OF_CLASSES, _Sampled, reach_of, topic_tables
+from ragauge.estimate.pairs import OF_CLASSES, Sampled, reach_of, topic_tables
 
 NONE = "none"
 _MEASURES = ("ir_score", *OF_CLASSES)
@@ -117,7 +117,7 @@ def _estimates(
 ) -> Iterator[tuple[tuple[str, ...], str, Estimate]]:
     """The mean difference of every contrast by measure; omits one without a common topic."""
     classes = [measure for measure in tables if measure in _GAINS]
-    sampled = _Sampled.of(frame, "system", classes) if classes else None
+    sampled = Sampled.of(frame, "system", classes) if classes else None
     clusters = clusters_by_topic(frame, next(iter(tables.values())).index) if tables else None
     found: dict[tuple[tuple[str, ...], str], Estimate] = {}
     for measure, table in tables.items():

@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from ragauge.commands._errors import told
+from ragauge.commands.errors import told
 from ragauge.contract.visible import visible
 
 ABOUT = "says how many topics and labels a study takes, from a pilot sweep"

@@ -15,9 +15,9 @@ from ragauge.contract.checks import require_choice, require_count, require_numbe
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.retrieval import Retriever
-from ragauge.retrieval.retrievers._arms import Arms, built
-from ragauge.retrieval.retrievers._ranking import run_frame
+from ragauge.retrieval.retrievers.arms import Arms, built
 from ragauge.retrieval.retrievers.evidence import by_topic, evidence_chunks, letters
+from ragauge.retrieval.retrievers.ranking import run_frame
 
 SPARE = 20  # hits of another retriever beyond those that are needed, since some hold evidence
 _OWN_LETTERS = 32  # of a text that stands in another whole by more than chance

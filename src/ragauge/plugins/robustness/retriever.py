@@ -17,9 +17,9 @@ from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.retrieval import Retriever
 from ragauge.plugins.robustness.noise import SPARE, holds_any, in_random_order, number_of, ranked_by_other
-from ragauge.retrieval.retrievers._arms import Arms, built
-from ragauge.retrieval.retrievers._ranking import run_frame
+from ragauge.retrieval.retrievers.arms import Arms, built
 from ragauge.retrieval.retrievers.evidence import by_topic, evidence_chunks, letters
+from ragauge.retrieval.retrievers.ranking import run_frame
 
 CHANGED, CONTRADICTED = "changed", "contradicted"
 _MOST = 0.8  # the rate whose number of chunks a context of distractors alone has

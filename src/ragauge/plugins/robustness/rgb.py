@@ -11,9 +11,9 @@ from ragauge.contract.changed import changed_docno
 from ragauge.contract.checks import require_choice, require_flag
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
-from ragauge.datasets._fields import Attribute, BadRow, listed, string, strings, valid_string
-from ragauge.datasets._files import parsed, rows
-from ragauge.datasets._gather import Gatherer, OneFile, Paragraphs, Part
+from ragauge.datasets.fields import Attribute, BadRow, listed, string, strings, valid_string
+from ragauge.datasets.files import parsed, rows
+from ragauge.datasets.gather import Gatherer, OneFile, Paragraphs, Part
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from ragauge.answering._frame import answer_frame, queries_of
+from ragauge.answering.frame import answer_frame, queries_of
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named, runtime

@@ -21,7 +21,7 @@ from ragauge.plugins.service.response import Context
 from ragauge.plugins.service.service import Service
 from ragauge.retrieval.passages import document_of, name_of
 from ragauge.retrieval.ranking import rank_scores
-from ragauge.retrieval.retrievers._ranking import rows_by_docno, say_cut
+from ragauge.retrieval.retrievers.ranking import rows_by_docno, say_cut
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from ragauge.contract.visible import is_blank
 from ragauge.llms.replies import Received
 from ragauge.plugins.service.contexts import as_frames
 from ragauge.plugins.service.response import Context
-from ragauge.retrieval.retrievers._ranking import say_cut
+from ragauge.retrieval.retrievers.ranking import say_cut
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ragauge.commands._errors import told
 from ragauge.commands.conf import conf_folder, quoted, search_path, take_config_options
+from ragauge.commands.errors import told
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.visible import visible
 

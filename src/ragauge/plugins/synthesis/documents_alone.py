@@ -13,8 +13,8 @@ from ragauge.contract import frames
 from ragauge.contract.datasets import Dataset, Source
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.datasets._fields import BadRow
-from ragauge.datasets._files import SUFFIXES, is_table, parsed, table_rows
+from ragauge.datasets.fields import BadRow
+from ragauge.datasets.files import SUFFIXES, is_table, parsed, table_rows
 
 _NAMES = ("query", "question")
 

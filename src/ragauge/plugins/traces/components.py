@@ -32,7 +32,7 @@ from ragauge.plugins.traces.rows import ATTRIBUTES, COLUMNS, Reading
 from ragauge.plugins.traces.window import Window, iso, milliseconds, process_start, snapshot
 from ragauge.retrieval.passages import name_of
 from ragauge.retrieval.ranking import rank_scores
-from ragauge.track._connection import tracking_uri
+from ragauge.track.connection import tracking_uri
 
 log = logging.getLogger(__name__)
 

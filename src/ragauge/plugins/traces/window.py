@@ -21,8 +21,8 @@ from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
 from ragauge.plugins.traces.rows import Reading, Truth, is_request, row_of
 from ragauge.plugins.traces.shapes import question_of
-from ragauge.track._connection import at, missing_database, pages, quiet, reachable, reason
-from ragauge.track._feedback import OWN_TAG
+from ragauge.track.connection import at, missing_database, pages, quiet, reachable, reason
+from ragauge.track.feedback import OWN_TAG
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -16,8 +16,8 @@ from typing import Any
 
 from ragauge.contract.errors import DataError
 from ragauge.datasets import BadRow
-from ragauge.datasets._fields import listed, short, string, valid_string
-from ragauge.datasets._files import json_rows, parse_json
+from ragauge.datasets.fields import listed, short, string, valid_string
+from ragauge.datasets.files import json_rows, parse_json
 from ragauge.texts.citation_marks import given_sentences, statements_of
 
 MOST_REFERENCES = {2024: 20, 2025: 100}  # of an answer, by the tracks' guidelines

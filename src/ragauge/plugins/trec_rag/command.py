@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ragauge.commands._errors import told
+from ragauge.commands.errors import told
 from ragauge.contract.output_files import add_force, refuse_foreign
 
 ABOUT = "writes a job as TREC RAG's files, and scores assignments of nuggets as nuggetizer does"

@@ -11,8 +11,8 @@ from typing import Any
 from ragauge.contract.errors import DataError
 from ragauge.contract.output_files import write_output
 from ragauge.datasets import BadRow
-from ragauge.datasets._fields import listed
-from ragauge.datasets._files import json_rows, parse_json
+from ragauge.datasets.fields import listed
+from ragauge.datasets.files import json_rows, parse_json
 from ragauge.plugins.llm_measures.nuggets import SUPPORT, nugget_scores
 
 NAMES = ("strict_vital", "strict_all", "vital", "all")

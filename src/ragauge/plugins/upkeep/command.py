@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ragauge.commands._errors import told
+from ragauge.commands.errors import told
 from ragauge.contract.errors import ConfigError, DataError
 
 ABOUT = "lists, shows, checks and removes stored stage outputs"

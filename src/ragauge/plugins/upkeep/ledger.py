@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragauge.commands._errors import told
+from ragauge.commands.errors import told
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.records import RECORD_FILE, read_record
 from ragauge.contract.redact import redact

@@ -10,8 +10,8 @@ from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
     from ragauge.retrieval.chunkers._semantic import SemanticChunker
-    from ragauge.retrieval.chunkers._spans import chunked, chunks_frame
     from ragauge.retrieval.chunkers._tokens import NoChunker, TokenChunker
+    from ragauge.retrieval.chunkers.spans import chunked, chunks_frame
 
 __all__ = ["NoChunker", "SemanticChunker", "TokenChunker", "chunked", "chunks_frame"]
 

@@ -14,7 +14,7 @@ import pandas as pd
 from ragauge.contract.checks import require_count, require_number
 from ragauge.contract.component import Tools
 from ragauge.contract.progress import duration
-from ragauge.retrieval.chunkers._spans import Span, chunks_frame, split_long
+from ragauge.retrieval.chunkers.spans import Span, chunks_frame, split_long
 from ragauge.texts.sentences import sentence_spans
 
 log = logging.getLogger(__name__)

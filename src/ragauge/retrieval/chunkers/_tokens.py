@@ -11,7 +11,7 @@ import pandas as pd
 
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
-from ragauge.retrieval.chunkers._spans import chunks_frame, trim
+from ragauge.retrieval.chunkers.spans import chunks_frame, trim
 
 
 @dataclass(frozen=True)

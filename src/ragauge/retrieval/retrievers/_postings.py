@@ -29,7 +29,7 @@ import numpy as np
 
 from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.retrieval.retrievers._ranking import NO_ROWS, Hits
+from ragauge.retrieval.retrievers.ranking import NO_ROWS, Hits
 from ragauge.texts.terms import Analysis
 
 FORMULAS = ("lucene", "robertson", "atire")

@@ -17,7 +17,7 @@ from ragauge.contract.engine import LocalEngine
 from ragauge.contract.frames import Batches, batches_of
 from ragauge.contract.identity import later, runtime
 from ragauge.retrieval.retrievers import _postings
-from ragauge.retrieval.retrievers._ranking import (
+from ragauge.retrieval.retrievers.ranking import (
     Hits,
     as_transformer,
     check_chunks,

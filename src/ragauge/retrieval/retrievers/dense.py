@@ -24,7 +24,7 @@ from ragauge.contract.offers import EmbedderOffers, offered
 from ragauge.retrieval.order import long_context_order
 from ragauge.retrieval.ranking import ranks_within
 from ragauge.retrieval.retrievers import _shards
-from ragauge.retrieval.retrievers._ranking import (
+from ragauge.retrieval.retrievers.ranking import (
     NO_ROWS,
     Hits,
     as_transformer,

@@ -16,7 +16,7 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.retrieval.ranking import ranks_within
-from ragauge.retrieval.retrievers._ranking import check_chunks, run_frame
+from ragauge.retrieval.retrievers.ranking import check_chunks, run_frame
 
 _BLACK = re.compile(r"\S+")
 _BETWEEN = "\n"  # of documents; white space stands in no letters

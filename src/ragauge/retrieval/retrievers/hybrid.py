@@ -15,8 +15,8 @@ from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.retrieval import Approximates, Retriever, Rewriter
 from ragauge.retrieval.fusion import FUSIONS, NORMALISATIONS, Scored, fuse
-from ragauge.retrieval.retrievers._arms import Arms, built, require_names
-from ragauge.retrieval.retrievers._ranking import as_transformer, docno_order, run_frame
+from ragauge.retrieval.retrievers.arms import Arms, built, require_names
+from ragauge.retrieval.retrievers.ranking import as_transformer, docno_order, run_frame
 from ragauge.retrieval.searching import search
 
 

@@ -18,8 +18,8 @@ from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.fusion import first_seen, reciprocal_rank_fusion
 from ragauge.retrieval.queries import parse_queries, question_parts, with_question, written_by_llm
 from ragauge.retrieval.ranking import ranks_within
-from ragauge.retrieval.retrievers._ranking import NO_ROWS, Hits, as_transformer, rows_with_words, run_frame
 from ragauge.retrieval.retrievers.dense import Dense, VectorIndex
+from ragauge.retrieval.retrievers.ranking import NO_ROWS, Hits, as_transformer, rows_with_words, run_frame
 
 log = logging.getLogger(__name__)
 

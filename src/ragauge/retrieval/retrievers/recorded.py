@@ -18,11 +18,11 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.retrieval import TopicsFailed
 from ragauge.datasets import BadRow, recordings
-from ragauge.datasets._files import DIVIDED, PARQUET, first_character, text_of
-from ragauge.datasets._packing import every_line, kind
+from ragauge.datasets.files import DIVIDED, PARQUET, first_character, text_of
+from ragauge.datasets.packing import every_line, kind
 from ragauge.datasets.recordings import Recorded
 from ragauge.retrieval.passages import name_of
-from ragauge.retrieval.retrievers._ranking import as_transformer, rows_by_docno, run_frame, say_cut
+from ragauge.retrieval.retrievers.ranking import as_transformer, rows_by_docno, run_frame, say_cut
 
 EMPTY = "empty"
 _OR_EMPTY = f", retriever.on_missing={EMPTY} as ones without hits"

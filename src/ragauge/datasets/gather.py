@@ -23,8 +23,8 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import Batches
 from ragauge.contract.identity import runtime
 from ragauge.contract.topics import HISTORY, RESERVED, SAME_QUESTION
-from ragauge.datasets._fields import Attribute, BadRow, is_attribute, short, valid_string
-from ragauge.datasets._files import existing_file
+from ragauge.datasets.fields import Attribute, BadRow, is_attribute, short, valid_string
+from ragauge.datasets.files import existing_file
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.datasets._fields import BadRow, not_utf8, short, valid_string
-from ragauge.datasets._packing import every_line, kind, longest, opened_text, require_short
+from ragauge.datasets.fields import BadRow, not_utf8, short, valid_string
+from ragauge.datasets.packing import every_line, kind, longest, opened_text, require_short
 from ragauge.texts.surrogates import without_surrogates
 
 log = logging.getLogger(__name__)

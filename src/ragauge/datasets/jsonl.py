@@ -13,7 +13,8 @@ import pandas as pd
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
 from ragauge.contract.topics import HISTORY
-from ragauge.datasets._fields import (
+from ragauge.datasets._near_names import warn_of_near_names
+from ragauge.datasets.fields import (
     BadRow,
     flag,
     is_attribute,
@@ -23,10 +24,9 @@ from ragauge.datasets._fields import (
     title_of,
     valid_string,
 )
-from ragauge.datasets._files import Cells, existing_file, json_rows, parse_json, parsed, table_rows
-from ragauge.datasets._gather import FileSource, Gatherer, Part
-from ragauge.datasets._lists import all_texts, as_text, flat, is_null, listed_texts
-from ragauge.datasets._near_names import warn_of_near_names
+from ragauge.datasets.files import Cells, existing_file, json_rows, parse_json, parsed, table_rows
+from ragauge.datasets.gather import FileSource, Gatherer, Part
+from ragauge.datasets.lists import all_texts, as_text, flat, is_null, listed_texts
 from ragauge.datasets.recordings import NAMES
 
 _KEYS = ("qid", "query", "answer", "answers", "unanswerable", "evidence", "wrong_answers", HISTORY)

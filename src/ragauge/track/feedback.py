@@ -12,7 +12,7 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
-from ragauge.track._connection import at, pages, quiet, reachable
+from ragauge.track.connection import at, pages, quiet, reachable
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
