@@ -10,6 +10,7 @@ from ragauge.contract.loading import lazily
 if TYPE_CHECKING:
     from ragauge.store._entries import (
         CHECKPOINTS,
+        DRAFTS,
         Entry,
         Key,
         Store,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHECKPOINTS",
+    "DRAFTS",
     "KEY_FILE",
     "Entry",
     "Key",

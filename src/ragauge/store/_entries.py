@@ -39,6 +39,7 @@ from ragauge.store._parquet import frame_digest, read_rows, write_frame
 log = logging.getLogger(__name__)
 
 CHECKPOINTS = "checkpoints"  # <root>/checkpoints/<digest>: what makers keep that may be killed
+DRAFTS = ".drafts"  # <root>/.drafts/<name>: entries that are being written
 _DECODED_FRAMES = 32  # how many read frames one process keeps at hand
 
 
@@ -195,7 +196,7 @@ class Store:
 
     def _make(self, key: Key, make: Callable[[Path], None], told: Mapping[str, Any] | None = None) -> Entry:
         path = self.folder(key)
-        draft = self.root / ".drafts" / f"{key.stage}-{uuid.uuid4().hex}"
+        draft = self.root / DRAFTS / f"{key.stage}-{uuid.uuid4().hex}"
         draft.mkdir(parents=True)
         start = time.perf_counter()
         try:
@@ -263,7 +264,7 @@ class Store:
         _, damage = self._read(path)
         if damage:
             log.warning("store entry %s is damaged (%s); it is made again", path, damage)
-            trash = self.root / ".drafts" / f"{key.stage}-{uuid.uuid4().hex}"
+            trash = self.root / DRAFTS / f"{key.stage}-{uuid.uuid4().hex}"
             trash.parent.mkdir(exist_ok=True)
             with suppress(FileNotFoundError):  # one whose lock ours does not see was first
                 os.rename(path, trash)

@@ -74,6 +74,8 @@ class VectorCache:
         where many workers embed them; None is 256. With a fast model slices become as large as 4 s allow, up to 65,536
         texts: it leaves large segments, which need not be merged.
         """
+        with suppress(OSError):  # no folder yet, or a store that may only be read
+            os.utime(self.folder)  # before anything is read: `ragauge store gc` keeps what was used lately
         size = max(at_once or 0, _SLICE)
         keys = _text_keys(texts)
         seen: set[Path] = set()

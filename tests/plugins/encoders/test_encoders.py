@@ -24,7 +24,6 @@ from ragauge.retrieval.reading import reader_of
 from ragauge.retrieval.retrievers import Hybrid
 from ragauge.store import Store
 from ragauge.texts.tokenizers import WordTokenizer
-from small_pipeline import SmallPipelines
 from tiny_encoder import write_encoder, write_multi_vector_encoder, write_sparse_encoder
 
 LONG = " ".join(
@@ -277,18 +276,6 @@ def test_the_identity_is_that_of_the_weights_and_not_of_the_place(sparse: Path, 
     assert (
         LearnedSparse(str(sparse), top_k=5, batch_size=2).index_identity() == LearnedSparse(str(moved)).index_identity()
     )
-
-
-def test_the_store_s_list_says_whose_vectors_they_are(sparse: Path, vectors: Path, tmp_path: Path) -> None:
-    listing = pytest.importorskip("ragauge.plugins.upkeep.listing")
-    small = SmallPipelines(tmp_path, HashEmbedder())
-    arms = {"sparse": LearnedSparse(str(sparse)), "vectors": LateInteraction(str(vectors))}
-    job = small(retriever=Hybrid(list(arms), arms))
-    job.frame("run")
-    items = listing.list_items(job.store.root)
-    models = listing.models_of(items)
-    found = sorted(str(listing.model_of(folder, models)) for folder in listing.list_vectors(job.store.root))
-    assert found == ["sparse", "sparse", "vectors", "vectors"]  # of chunks, and of questions
 
 
 @pytest.mark.parametrize("kind", ["sparse", "vectors"])

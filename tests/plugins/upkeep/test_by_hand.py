@@ -15,7 +15,6 @@ from mlflow import MlflowClient
 from ragauge.llms.ledger import Call, Ledger
 from ragauge.plugins.upkeep import command, ledger
 from ragauge.store import KEY_FILE, Key, Store
-from ragauge.store.vectors import vectors_name
 
 NOW = time.time()
 DAY = 86_400.0
@@ -27,7 +26,7 @@ ENTRIES: dict[str, tuple[str, dict[str, Any], str, int, float, float, str]] = {
     "ours": ("index", {"embedder": EMBEDDER}, "E(model=mine)", 70_000, 70, 35, "1"),
     "running": ("run", {"top_k": 3}, "top_k=3", 2000, 60, 33, ""),
     "old": ("run", {"top_k": 7}, "top_k=7", 3000, 50, 41, ""),
-    "older": ("scores", {"n_grid": [1, 2, 3]}, "n_grid=1..3 (3)", 500, 95, 94, ""),
+    "older": ("scores", {"n_grid": [1, 2, 3]}, "n_grid=[1, 2, 3]", 500, 95, 94, ""),
 }
 
 
@@ -60,10 +59,11 @@ class World:
             self.digest[name], self.size[name] = key.digest, bytes_in(path)
             aged(path / KEY_FILE, used)
             aged(path, made)
-        for name, days in ((vectors_name(EMBEDDER), 50), ("c" * 32, 50), ("d" * 32, 3)):
+        for name, days in (("c" * 32, 50), ("d" * 32, 3)):
             (segment := self.root / "vectors" / name / "segment-1").mkdir(parents=True)
             (segment / "vectors.npy").write_bytes(b"x" * 1500)
-            aged(segment.parent, days)
+            for path in (segment / "vectors.npy", segment, segment.parent):
+                aged(path, days)
         for name, days in (("left", 2), ("busy", 0.5)):
             (draft := self.root / ".drafts" / name).mkdir(parents=True)
             (draft / "part").write_bytes(b"x" * 600)
@@ -113,17 +113,18 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 def test_ls_has_a_row_for_each_entry_and_sums_by_stage(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     runs = sorted(("running", "old"), key=lambda name: world.digest[name])
     head = "stage digest size made last used what made it"
-    beside = [
-        f"vectors/{name}: 1.5 kB, of {of}, in 1 segments"
-        for name, of in sorted([(vectors_name(EMBEDDER), "mine"), ("c" * 32, "a model that made no entry"),
-                                ("d" * 32, "a model that made no entry")])
-    ]  # fmt: skip
+    caches = (
+        *(("vectors", "c" * 32, 1500, 50), ("vectors", "d" * 32, 1500, 3)),
+        *(("checkpoints", "a" * 64, 800, 40), ("checkpoints", "b" * 64, 800, 4)),
+        *((".drafts", "busy", 600, 0.5), (".drafts", "left", 600, 2)),
+    )
+    beside = [f"{kind}/{name}: {kilo(size)}, last used {when(days)}" for kind, name, size, days in sorted(caches)]
     assert world.run(capsys, "ls") == [
         head, *map(world.row, ("used", "data", "ours", *runs, "older")), "",
         "stage entries size", f"chunks 1 {world.sum('used')}", f"dataset 1 {world.sum('data')}",
         f"index 1 {world.sum('ours')}", f"run 2 {world.sum('running', 'old')}", f"scores 1 {world.sum('older')}",
         f"total 6 {world.sum(*ENTRIES)}",
-        *beside, "checkpoints: 1.6 kB", "ledger.db: 2.0 kB, the LLM calls that were paid for; see ragauge ledger",
+        *beside, "ledger.db: 2.0 kB, the LLM calls that were paid for; see ragauge ledger",
     ]  # fmt: skip
     of_stage = [
         "",
@@ -162,27 +163,21 @@ def test_show_has_all_of_an_entry(world: World, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("dry", [True, False])  # the last removes what the others look at
 def test_gc_says_what_goes_and_what_stays_and_why(world: World, capsys: pytest.CaptureFixture[str], dry: bool) -> None:
-    gone, freed = ("would be removed", "would be freed") if dry else ("removed", "were freed")
-    vectors = {name: f"{name}, 1.5 kB, of {of}" for name, of in (
-        (vectors_name(EMBEDDER), "mine"), ("c" * 32, "a model that made no entry"),
-        ("d" * 32, "a model that made no entry"))}  # fmt: skip
-    wanted = sorted([vectors_name(EMBEDDER), "d" * 32])
+    gone = "would be removed" if dry else "removed"
     runs = sorted(("data", "ours"), key=lambda name: ENTRIES[name][0])
-    assert world.run(capsys, "gc", "--keep-days", "30", "--dry-run" if dry else "--vectors") == [
+    freed = world.size["old"] + world.size["older"] + 600 + 800 + 1500
+    assert world.run(capsys, "gc", "--keep-days", "30", *(["--dry-run"] if dry else [])) == [
         f"3 kept run(s) in MLflow at {world.uri}",
-        f"kept, used within 30 days: 1 entries, {world.sum('used')}",
+        f"kept, used within 30 days: 4, {kilo(world.size['used'] + 600 + 800 + 1500)}",
         "kept, used since a run began that is still going: "
-        f"job 3 ({world.ids['3']}): 1 entries, {world.sum('running')}",
+        f"job 3 ({world.ids['3']}): 1, {world.sum('running')}",
         world.row("running"),
-        f"kept, needed by runs: 2 entries, {world.sum(*runs)}",
+        f"kept, needed by runs: 2, {world.sum(*runs)}",
         world.row("data", f"job 2 ({world.ids['2']}) and 1 more"), world.row("ours", f"job 1 ({world.ids['1']})"),
-        f"{gone}: 2 entries, {world.sum('old', 'older')}", world.row("old"), world.row("older"),
-        f"{gone}: 1 draft(s) that killed processes left",
-        f"{gone}: checkpoints/{'a' * 64}, of a training that did not end",
-        *(f"kept, new or of a model that made a kept entry: vectors/{vectors[name]}" for name in wanted),
-        f"{'kept without --vectors, though no kept entry was made with them' if dry else gone}: "
-        f"vectors/{vectors['c' * 32]}",
-        f"{kilo(world.size['old'] + world.size['older'] + 600 + 800 + (0 if dry else 1500))} {freed}",
+        f"{gone}: 5, {kilo(freed)}", world.row("old"), world.row("older"),
+        f".drafts left 600 B {when(5)} {when(2)}",
+        f"checkpoints {'a' * 12} 800 B {when(60)} {when(40)}",
+        f"vectors {'c' * 12} 1.5 kB {when(50)} {when(50)}",
     ]  # fmt: skip
     there = {name for name in ENTRIES if (world.root / world.name(name)).exists()}
     assert there == set(ENTRIES) - (set() if dry else {"old", "older"})

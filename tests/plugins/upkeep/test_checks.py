@@ -49,20 +49,11 @@ def test_verify_reads_row_groups(tmp_path: Path) -> None:
     assert damage(item) == ["docs.parquet holds other rows than key.json records"]
 
 
-def test_scores_are_listed_and_kept_with_their_model(tmp_path: Path, small: SmallPipelines) -> None:
+def test_scores_of_pairs_are_listed_and_removed_as_one(tmp_path: Path, small: SmallPipelines) -> None:
     tiny = write_cross_encoder(tmp_path / "tiny")
     job = small(reranker=CrossEncoderReranker(str(tiny), backend="torch"))
     job.frame("run")
     root: Path = job.store.root
-    items = listing.list_items(root)
-    (scores,) = (folder for folder in listing.list_vectors(root) if folder.name.startswith("pair_scores/"))
-    assert listing.words_on(scores, listing.models_of(items)).endswith(", of tiny")
-    gone, stay = removal.choose_vectors([scores], items, float("inf"))
-    assert (gone, stay) == ([], [scores])
-    reranked = [item for item in items if item.stage == "reranked"]
-    assert removal.choose_vectors([scores], [i for i in items if i not in reranked], float("inf")) == (
-        [scores], [],
-    )  # fmt: skip
-    store = Store(root)
-    assert removal.remove_vectors(store.root, scores)
+    (scores,) = (cache for cache in listing.list_caches(root) if cache.name.startswith("pair_scores/"))
+    assert removal.remove(root, scores)
     assert not scores.path.exists()

@@ -10,9 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from ragauge import track
-from ragauge.plugins.upkeep.gc import gc
 from ragauge.plugins.upkeep.listing import list_items
-from ragauge.plugins.upkeep.removal import DAY
+from ragauge.plugins.upkeep.removal import DAY, gc
 from ragauge.store import KEY_FILE, Key, Store
 
 

@@ -27,9 +27,9 @@ from ragauge.experiment.job import execute
 from ragauge.experiment.setup import config
 from ragauge.plugins.upkeep import removal
 from ragauge.plugins.upkeep.command import main
-from ragauge.plugins.upkeep.listing import describe, list_items, list_vectors, prefix_length, size_text
+from ragauge.plugins.upkeep.listing import describe, list_caches, list_items, size_text
 from ragauge.store import KEY_FILE, Key, Store, file_sha256
-from ragauge.store.vectors import _text_keys, _write_segment, claims_of
+from ragauge.store.vectors import VectorCache, _text_keys, _write_segment, claims_of
 from ragauge.track import LoggedRun, Reader
 
 CONF = Path(__file__).resolve().parents[3] / "conf"
@@ -223,9 +223,8 @@ def test_show_names_an_input_by_the_entry_itself_or_by_a_frame_of_one(store: Sto
         store.get(key, write_text("one"))
         assert main(["show", key.digest, "--store", str(store.root)]) == 0
         told = capsys.readouterr().out
-        n = prefix_length(list_items(store.root))
-        assert f"docs: {key.inputs['docs'][:n]}  chunks/{KEY.digest[:n]}\n" in told
-    assert f"other: {'f' * n}  a file, part of a frame, or no longer in this store" in told
+        assert f"docs: {key.inputs['docs'][:12]}  chunks/{KEY.digest[:12]}\n" in told
+    assert f"other: {'f' * 12}  a file, part of a frame, or no longer in this store" in told
 
 
 def test_show_names_the_entries_that_an_ambiguous_prefix_fits(store: Store, capsys) -> None:
@@ -251,10 +250,15 @@ def test_show_works_without_mlflow(place: Place, tmp_path: Path, capsys) -> None
 # --- gc -----------------------------------------------------------------------------------------------------
 
 
-def test_gc_removes_what_kept_runs_need_if_told_to_and_never_the_ledger(place: Place) -> None:
+def test_gc_removes_what_only_deleted_runs_needed_and_never_the_ledger(place: Place) -> None:
+    kept, _ = shared_and_own(place)
     (place.store / "ledger.db").write_text("paid")
     place.age(31)
-    assert place.command("gc", "--keep-days", "30", "--also-needed") == 0
+    place.delete(place.bm25)
+    assert place.command("gc", "--keep-days", "30") == 0
+    assert place.names() == kept
+    place.delete(place.none)
+    assert place.command("gc", "--keep-days", "30") == 0
     assert place.names() == set()
     assert (place.store / "ledger.db").read_text() == "paid"
 
@@ -329,15 +333,15 @@ def test_checkpoints_are_no_entries_and_go_when_no_training_goes_on_from_them(pl
     assert place.names() == names
     assert place.command("verify") == 0
     assert place.command("ls") == 0
-    assert "checkpoints: 3.0 kB" in capsys.readouterr().out
+    assert f"checkpoints/{folders[0].name}: 1.0 kB, last used " in capsys.readouterr().out
     (place.store / ".locks").mkdir(exist_ok=True)
     with FileLock(place.store / ".locks" / f"{folders[1].name}.lock"):  # a training that goes on
         assert place.command("gc", "--keep-days", "30", "--dry-run") == 0
         assert all(folder.is_dir() for folder in folders)
         assert place.command("gc", "--keep-days", "30") == 0
     out = capsys.readouterr().out
-    assert f"removed: checkpoints/{folders[0].name}, of a training that did not end" in out
-    assert f"kept, as a training goes on there: checkpoints/{folders[1].name}" in out
+    assert "\nremoved: 1, 1.0 kB\n  checkpoints  aaaaaaaaaaaa" in out
+    assert "\nkept, used or made again just now: 1, 1.0 kB\n  checkpoints  bbbbbbbbbbbb" in out
     assert [folder.is_dir() for folder in folders] == [False, True, True]
 
 
@@ -361,9 +365,9 @@ def test_an_entry_that_was_used_since_it_was_listed_stays(store: Store) -> None:
     store.get(KEY, write_text("one"))
     (item,) = list_items(store.root)
     Store(store.root).get(KEY, refuse)
-    assert not removal.remove_item(store.root, item)
+    assert not removal.remove(store.root, item)
     (item,) = list_items(store.root)
-    assert removal.remove_item(store.root, item)
+    assert removal.remove(store.root, item)
     assert store.find(KEY) is None
 
 
@@ -381,7 +385,7 @@ def test_an_entry_that_is_used_in_the_very_moment_of_its_removal_is_put_back(
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "rename", after_a_reader)
-        assert not removal.remove_item(store.root, item)
+        assert not removal.remove(store.root, item)
     assert (entries[0].path / "data.txt").read_text() == "one"
     assert list((store.root / ".drafts").iterdir()) == []
 
@@ -396,7 +400,7 @@ def test_an_entry_that_goes_while_it_is_read_is_made_again(
 
     def too_late(path: Path) -> None:
         monkeypatch.setattr(os, "utime", utime)
-        assert removal.remove_item(store.root, item)
+        assert removal.remove(store.root, item)
         utime(path)
 
     monkeypatch.setattr(os, "utime", too_late)
@@ -409,21 +413,21 @@ def test_an_entry_that_somebody_is_making_is_left_alone(store: Store) -> None:
     store.get(KEY, write_text("one"))
     (item,) = list_items(store.root)
     with FileLock(store.root / ".locks" / f"{KEY.digest}.lock"):
-        assert not removal.remove_item(store.root, item)
+        assert not removal.remove(store.root, item)
     assert item.path.exists()
 
 
 def test_vectors_that_somebody_is_writing_are_left_alone(tmp_path: Path) -> None:
     folder = tmp_path / "vectors" / ("ab" * 16)
     write_vectors(folder, ["x"])
-    (listed,) = list_vectors(tmp_path)
+    (listed,) = list_caches(tmp_path)
     (tmp_path / ".locks").mkdir()
     with FileLock(tmp_path / ".locks" / f"vectors-{folder.name}.lock"):
-        assert not removal.remove_vectors(tmp_path, listed)
+        assert not removal.remove(tmp_path, listed)
     with claims_of(tmp_path, folder).take(_text_keys(["y"])):
-        assert not removal.remove_vectors(tmp_path, listed)
+        assert not removal.remove(tmp_path, listed)
     write_vectors(folder, ["y"])
-    assert not removal.remove_vectors(tmp_path, listed)
+    assert not removal.remove(tmp_path, listed)
     assert len(list(folder.glob("segment-*"))) == 2
 
 
@@ -523,25 +527,23 @@ def test_sizes_are_told_in_decimal_units(size: int, text: str) -> None:
 
 def test_what_made_an_entry_is_told_by_class_and_parameters() -> None:
     embedder = {"component": "m.Embedder", "version": 1, "model": "mini", "digest": "ab" * 32, "device": None}
-    llm = {
-        "component": "m.Chat",
-        "version": 1,
-        "prompt": "Answer\nthe  question " * 9,
-        "chat": {"component": "m.Api"},
-    }
-    assert describe({"embedder": embedder, "n_tokens": 5, "llm": llm}) == (
+    llm = {"component": "m.Chat", "version": 1, "prompt": "Answer\nthe  question " * 9, "chat": {"component": "m.Api"}}
+    assert describe({"params": {"embedder": embedder, "n_tokens": 5, "llm": llm}}) == (
         "n_tokens=5, Chat(prompt=Answer the question Answer the …, Api), Embedder(model=mini)"
     )
-    assert describe({"n_grid": [100, 200, 300], "flags": [1, 2]}) == "n_grid=100..300 (3), flags=[1, 2]"
     assert describe({}) == ""
-    assert len(describe({str(n): n for n in range(99)})) == 100
 
 
-def test_digests_are_shown_as_far_as_they_differ(store: Store) -> None:
-    for digest in ("a" * 64, "a" * 20 + "b" * 44):
-        (store.root / "chunks" / digest).mkdir(parents=True)
-    assert prefix_length(list_items(store.root)) == 21
-    assert prefix_length([]) == 12
+def test_vectors_go_when_nobody_used_them_for_so_many_days(place: Place) -> None:
+    folders = [place.store / "vectors" / (letter * 32) for letter in "ab"]
+    caches = [VectorCache(place.store, folder.name, "embedding") for folder in folders]
+    for cache in caches:
+        cache.get(["x"], lambda texts: np.ones((1, 3), dtype=np.float32))
+        for path in (cache.folder, *cache.folder.rglob("*")):
+            os.utime(path, (time.time() - 40 * DAY,) * 2)
+    caches[1].get(["x"], refuse)  # reads them
+    assert place.command("gc", "--keep-days", "30") == 0
+    assert [folder.is_dir() for folder in folders] == [False, True]
 
 
 def test_the_command_starts_without_a_warning(place: Place) -> None:

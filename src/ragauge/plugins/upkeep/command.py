@@ -6,7 +6,6 @@ import argparse
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ragauge.commands.errors import told
 from ragauge.contract.errors import ConfigError, DataError
@@ -31,23 +30,22 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
 
-    def command(name: str, text: str, **more: Any) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=text, description=text, **more)
+    def command(name: str, text: str, asks: bool = False, epilog: str = "") -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text, epilog=epilog)
         added.add_argument("--store", type=Path, metavar="FOLDER", help="the store; else RAGAUGE_STORE, else .ragauge")
+        if asks:
+            where = "where MLflow keeps the runs; else as in a run of ragauge; may be given several times"
+            added.add_argument("--tracking-uri", action="append", metavar="URI", help=where)
         return added
-
-    def with_uri(added: argparse.ArgumentParser, text: str) -> None:
-        added.add_argument("--tracking-uri", action="append", metavar="URI", help=text)
 
     listed = command("ls", "Lists the entries with sizes, times and what made them.")
     listed.add_argument("--stage", help="only the entries of one stage")
     listed.add_argument("--sort", choices=["size", "age"], help="the largest, or the longest unused, first")
-    shown = command("show", "Shows one entry: what made it, from what, its files, and the runs that used it.")
+    shown = command("show", "Shows one entry: what made it, from what, its files, and the runs that used it.", True)
     shown.add_argument("digest", help="the beginning of its digest, or <stage>/<digest>")
-    with_uri(shown, "where MLflow keeps the runs; else as in a run of ragauge; may be given several times")
     swept = command(
-        "gc", "Removes entries that were not used for some days and that no kept run needs.",
-        epilog="A run needs every entry that it recorded, until it is deleted in MLflow. Only runs at the "
+        "gc", "Removes what was not used for some days and that no kept run needs.", True,
+        "A run needs every entry that it recorded, until it is deleted in MLflow. Only runs at the "
         "tracking URIs given here are known: where several MLflow servers share a store, give them all. "
         "The ledger of LLM calls is never touched.",
     )  # fmt: skip
@@ -55,13 +53,6 @@ def _parser() -> argparse.ArgumentParser:
         "--keep-days", type=_days, required=True, metavar="N", help="keep what was made or read within N days"
     )
     swept.add_argument("--dry-run", action="store_true", help="say what would be removed, and remove nothing")
-    swept.add_argument("--also-needed", action="store_true", help="remove also what kept runs need")
-    swept.add_argument(
-        "--vectors",
-        action="store_true",
-        help="remove also vectors and pair scores of models that no kept entry was made with",
-    )
-    with_uri(swept, "where MLflow keeps the runs; else as in a run of ragauge; several times for several")
     verified = command("verify", "Reads every entry again and names the damaged ones; exit code 2 if any.")
     verified.add_argument("--delete", action="store_true", help="remove the damaged; they are made again")
     return parser
@@ -73,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     # After the arguments: they import for seconds, and the help of ragauge reads ABOUT alone.
     from ragauge import track
-    from ragauge.plugins.upkeep.gc import gc
+    from ragauge.plugins.upkeep.removal import gc
     from ragauge.plugins.upkeep.showing import ls, show, verify
     from ragauge.store import default_folder
 
@@ -87,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.command == "show":
             return show(root, given.digest, uris)
         if given.command == "gc":
-            return gc(root, given.keep_days, uris, given.also_needed, given.vectors, given.dry_run)
+            return gc(root, given.keep_days, uris, given.dry_run)
         return verify(root, given.delete)
     except BrokenPipeError:
         raise

@@ -1,25 +1,30 @@
-"""Chooses removable entries of a store, and removes them while other processes read and write.
+"""`ragauge store gc`: removes what was not used for some days and is needed by no run in MLflow.
 
-A reader sets the time of `key.json` before it reads anything. An entry is renamed away under its lock, and its time
-looked at again. If it was used since it was chosen, it is put back. So a reader finds a whole entry or none, and makes
-it again.
+A reader sets the time of what it uses before it reads anything: of an entry's `key.json`, of a model's folder of
+vectors. What is removed is renamed away under its lock, and its time looked at again. If it was used since it was
+listed, it is put back. So a reader finds a whole entry or none, and makes it again.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from ragauge import track
+from ragauge.contract.errors import DataError
 from ragauge.contract.plain_files import remove_all
-from ragauge.plugins.upkeep.listing import Item, Vectors, model_of, models_of, state_of
-from ragauge.store import CHECKPOINTS
+from ragauge.contract.progress import progress
+from ragauge.contract.redact import redact
+from ragauge.contract.visible import table
+from ragauge.plugins.upkeep.listing import Item, list_caches, list_items, size_text, state_of
+from ragauge.store import DRAFTS
 from ragauge.store.vectors import KINDS, claims_of, lock_name
 
 DAY = 86_400.0
@@ -27,71 +32,80 @@ _ABANDONED = DAY  # age at which a draft is what a killed process left
 _CLOCKS = 120.0  # seconds by which the clocks of two machines may differ
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Entries that may go, and those that stay: used lately, used by a running job, needed by a run."""
+def gc(root: Path, keep_days: float, uris: Sequence[str], dry_run: bool = False) -> int:
+    """Removes what was not used for `keep_days` and no kept run needs; prints what stays and goes, with reasons.
 
-    gone: list[Item]
-    recent: list[Item]
-    in_use: list[Item]
-    needed: list[Item]
-
-
-def choose(
-    items: Sequence[Item],
-    used_since: float,
-    in_use_since: float,
-    needed: Mapping[str, Sequence[str]],
-) -> Choice:
-    """Entries that may go: unused since a time and since a running job began, and needed by no run.
-
-    Times are seconds since 1970; `in_use_since` is infinite where no job runs. `needed` has the names
-    (<stage>/<digest>) of entries that kept runs need.
+    Drafts, which killed processes left, go after a day. Nothing is removed where MLflow cannot be asked. DataError, at
+    the end, if something could not be removed.
     """
-    choice = Choice([], [], [], [])
-    for item in items:
-        if item.used >= used_since:
-            choice.recent.append(item)
-        elif item.used >= in_use_since - _CLOCKS:
-            choice.in_use.append(item)
-        elif item.name in needed:
-            choice.needed.append(item)
-        else:
-            choice.gone.append(item)
-    return choice
+    now = time.time()
+    # Before MLflow is asked: what is used after this moment differs from the list, and stays.
+    items = [*list_items(root), *list_caches(root)]
+    runs = [run for uri in uris for run in track.Reader(uri).measured()]
+    needed = _needs(runs)
+    going = [run for run in runs if run.going]
+    in_use = min((run.started for run in going), default=math.inf) - _CLOCKS
+    lately = f"kept, used within {keep_days:g} days"
+    used = "kept, used since a run began that is still going: " + ", ".join(f"{r.name} ({r.run_id})" for r in going[:3])
+    again = "kept, used or made again just now"
+    gone = "would be removed" if dry_run else "removed"
+    fates: dict[str, list[Item]] = {fate: [] for fate in (lately, used, "kept, needed by runs", again, gone)}
+    failed = []
+    with progress(len(items), "removing", "entry") as bar:
+        for item in items:
+            bar.update()
+            draft = item.stage == DRAFTS
+            if item.used >= now - (_ABANDONED if draft else keep_days * DAY):
+                fate = lately
+            elif item.used >= in_use and not draft:
+                fate = used
+            elif item.name in needed:
+                fate = "kept, needed by runs"
+            else:
+                try:
+                    fate = gone if dry_run or remove(root, item) else again
+                except OSError as error:
+                    failed.append(f"{item.name} ({error})")
+                    continue
+            fates[fate].append(item)
+
+    print(f"{len(runs)} kept run(s) in MLflow at {', '.join(map(redact, uris))}")
+    for fate, found in fates.items():
+        if found:
+            print(f"{fate}: {len(found)}, {size_text(sum(item.size for item in found))}")
+        if found and fate != lately:
+            print(table([(*i.row[:-1], needed.get(i.name, i.row[-1])) for i in found], right=(2,), indent="  "))
+    if failed:
+        raise DataError(f"{len(failed)} could not be removed, such as {failed[0]}")
+    return 0
 
 
-def choose_vectors(
-    vectors: Sequence[Vectors], kept: Sequence[Item], used_since: float
-) -> tuple[list[Vectors], list[Vectors]]:
-    """Vectors that may go, and those that stay: written since a time, or of a kept entry's model.
-
-    Pair scores are treated as vectors are.
-    """
-    models = models_of(kept)
-    gone: list[Vectors] = []
-    stay: list[Vectors] = []
-    for folder in vectors:
-        (stay if model_of(folder, models) or folder.written >= used_since else gone).append(folder)
-    return gone, stay
-
-
-def remove_item(root: Path, item: Item) -> bool:
-    """Removes an entry; False, and it stays, if it was used or remade since it was listed."""
-    lock = f"{item.digest}.lock"
-    return _remove(root, item.path, lock, lambda path: state_of(path) == item.state)
+def _needs(runs: Sequence[track.LoggedRun]) -> Mapping[str, str]:
+    """The names of entries that runs recorded, with the runs in words; DataError if a finished job recorded none."""
+    silent = [r for r in runs if r.tags.get("role") == "job" and r.status == "FINISHED" and r.entries is None]
+    if silent:
+        raise DataError(
+            f"{len(silent)} finished job(s) in MLflow do not say which entries they used, such as "
+            f"{silent[0].name} ({silent[0].run_id}): nothing is removed. Delete these runs in MLflow first"
+        )
+    needed: dict[str, list[str]] = {}
+    for run in runs:
+        for name in run.entries or ():
+            needed.setdefault(name, []).append(f"{run.name} ({run.run_id})")
+    return {name: of[0] + (f" and {len(of) - 1} more" if len(of) > 1 else "") for name, of in needed.items()}
 
 
-def remove_vectors(root: Path, vectors: Vectors) -> bool:
-    """Removes the vectors of a model; False, and they stay, if a process is writing or wrote more."""
-    listed = {segment.name for segment in vectors.segments}
-    claims = claims_of(root, vectors.path)
+def remove(root: Path, item: Item) -> bool:
+    """Removes an entry or a cache; False, and it stays, if somebody works on it or used it since it was listed."""
+    if item.stage not in KINDS:
+        lock = None if item.stage == DRAFTS else f"{item.digest}.lock"
+        return _remove(root, item.path, lock, lambda path: state_of(path) == item.state)
+    claims = claims_of(root, item.path)
 
     def unchanged(path: Path) -> bool:
-        same = {segment.name for segment in path.glob("segment-*")} == listed
-        return same and not any(True for _ in claims.living())
+        return state_of(path) == item.state and not any(True for _ in claims.living())
 
-    return _remove(root, vectors.path, lock_name(vectors.path), unchanged)
+    return _remove(root, item.path, lock_name(item.path), unchanged)
 
 
 def remove_segment(root: Path, segment: Path) -> bool:
@@ -99,12 +113,12 @@ def remove_segment(root: Path, segment: Path) -> bool:
     return _remove(root, segment, lock_name(segment.parent), os.path.lexists)
 
 
-def _remove(root: Path, path: Path, lock: str, unchanged: Callable[[Path], bool]) -> bool:
-    trash = root / ".drafts" / f"removed-{uuid.uuid4().hex}"
+def _remove(root: Path, path: Path, lock: str | None, unchanged: Callable[[Path], bool]) -> bool:
+    trash = root / DRAFTS / f"removed-{uuid.uuid4().hex}"
     trash.parent.mkdir(exist_ok=True)
     (root / ".locks").mkdir(exist_ok=True)
     try:
-        with FileLock(root / ".locks" / lock, timeout=0):
+        with FileLock(root / ".locks" / lock, timeout=0) if lock else nullcontext():
             if not unchanged(path):
                 return False
             os.rename(path, trash)
@@ -119,33 +133,3 @@ def _remove(root: Path, path: Path, lock: str, unchanged: Callable[[Path], bool]
         return False
     remove_all(trash)
     return True
-
-
-def old_checkpoints(root: Path, used_since: float) -> list[Path]:
-    """Training checkpoints without writes since a time."""
-    folders = sorted(path for path in root.glob(f"{CHECKPOINTS}/*") if path.is_dir())
-    return [folder for folder in folders if _newest(folder) < used_since]
-
-
-def remove_checkpoints(root: Path, folder: Path, used_since: float) -> bool:
-    """Removes the checkpoints of a training; False, and they stay, if it runs or wrote more meanwhile."""
-    return _remove(root, folder, f"{folder.name}.lock", lambda path: _newest(path) < used_since)
-
-
-def abandoned_drafts(root: Path, now: float) -> list[Path]:
-    """Drafts without writes for a day, left by killed processes."""
-    drafts = [*root.glob(".drafts/*"), *(path for kind in KINDS for path in root.glob(f"{kind}/*/draft-*"))]
-    return [draft for draft in drafts if now - _newest(draft) > _ABANDONED]
-
-
-def remove_draft(draft: Path) -> bool:
-    """Removes a draft."""
-    remove_all(draft)
-    return True
-
-
-def _newest(folder: Path) -> float:
-    try:
-        return max(path.lstat().st_mtime for path in (folder, *folder.rglob("*")))
-    except FileNotFoundError:  # somebody is at work in it
-        return math.inf
