@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.frames import DRAWN_WITH, LABEL_OF
+from ragauge.contract.outcomes import DRAWN_WITH, LABEL_OF
 from ragauge.contract.topics import QUESTIONS, labelled_as
 from ragauge.datasets.labels import read_human_labels, read_texts, require_columns, with_human_labels
 

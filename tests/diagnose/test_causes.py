@@ -10,9 +10,9 @@ import pytest
 
 from ragauge.contract.answer_measures import NO_REFERENCE
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.outcomes import CAUSE
 from ragauge.diagnose.causes import CAUSES, OF_RETRIEVAL, causes
 from ragauge.diagnose.failures import (
-    CAUSE,
     EVERY_CAUSE,
     cause_shares,
     causes_by_slice,

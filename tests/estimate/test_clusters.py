@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import t
 
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate import bounded_mean, compare_pairs, cross_fit, fit_thresholds, ppi_shares, share_estimates
 from ragauge.estimate.best import best_systems, top_optimism
 from ragauge.estimate.clusters import (
@@ -28,7 +29,7 @@ from ragauge.estimate.intervals import (
     paired_share_interval,
     wilson_interval,
 )
-from ragauge.estimate.outcomes import CLUSTER, by_cluster, clusters_by_topic
+from ragauge.estimate.outcomes import by_cluster, clusters_by_topic
 from ragauge.estimate.powered import powered_means
 from ragauge.estimate.slices import macro_averages, mixed_slicings, slice_estimates
 from ragauge.estimate.validation import cross_validate

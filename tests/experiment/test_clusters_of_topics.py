@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import ConfigError
-from ragauge.estimate.clusters import SHARED
-from ragauge.estimate.outcomes import CLUSTER
+from ragauge.contract.outcomes import CLUSTER, SHARED
 from ragauge.experiment.clusters import clusters_of_topics
 
 TOPICS = pd.DataFrame({"qid": ["a", "b", "c", "d"], "query": "?", "answer": "!", "user": ["u", "u", None, 7]})

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 from logged_runs import LoggedRuns, questions
 from processes import run
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.estimate.predictor import PROBABILITY_COLUMNS
+from ragauge.contract.outcomes import PROBABILITY_COLUMNS
 from ragauge.experiment.earlier import earlier_labels
 
 LABELS = {"a": 5, "b": 1, "c": None}

@@ -10,7 +10,8 @@ import pytest
 
 from ragauge.contract.finding import Shown
 from ragauge.contract.jobs import Jobs
-from ragauge.diagnose.failures import CAUSE, failure_origins
+from ragauge.contract.outcomes import CAUSE
+from ragauge.diagnose.failures import failure_origins
 from ragauge.estimate import compare_pairs, leaderboard
 from ragauge.estimate.best import best_sets
 from ragauge.estimate.plan import alike, detectable_differences

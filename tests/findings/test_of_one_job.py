@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.finding import Col, Facts, Num
-from ragauge.estimate.outcomes import CLUSTER
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.findings import asked_again
 from ragauge.findings.clusters import ClustersFound
 from ragauge.findings.people import judged_lines

@@ -18,12 +18,12 @@ from scipy.stats import norm
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate import bounded_mean, cross_validate, ppi_shares
 from ragauge.estimate.agreement import kappa_estimate
 from ragauge.estimate.best import best_systems
 from ragauge.estimate.human import powered_share
 from ragauge.estimate.intervals import Estimate, bootstrap_mean, paired_mean, paired_share_interval
-from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.pairs import compare_pairs
 from ragauge.estimate.slices import macro_averages, mixed_slicings, slice_estimates
 from ragauge.estimate.thresholds import fit_threshold

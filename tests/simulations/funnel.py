@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ragauge.diagnose.failures import CAUSE, failure_origins
+from ragauge.contract.outcomes import CAUSE
+from ragauge.diagnose.failures import failure_origins
 from ragauge.diagnose.funnel import funnel
 from ragauge.estimate.intervals import Estimate, bootstrap_mean
 

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from ragauge.diagnose.failures import CAUSE, EVERY_CAUSE, cause_shares
+from ragauge.contract.outcomes import CAUSE, CLUSTER
+from ragauge.diagnose.failures import EVERY_CAUSE, cause_shares
 from ragauge.diagnose.funnel import funnel
 from ragauge.estimate import cross_validate, fit_zones
 from ragauge.estimate.board import share_estimates
 from ragauge.estimate.intervals import Estimate, paired_mean, paired_share_interval
-from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.pairs import compare_pairs, sign_flip_p
 from ragauge.estimate.plan import of_clusters, topics_for_mean
 from ragauge.estimate.slices import slice_differences, slice_estimates

@@ -16,8 +16,8 @@ from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import SCHEMAS
 from ragauge.contract.identity import runtime
+from ragauge.contract.outcomes import RESERVED
 from ragauge.contract.replies import Reply
-from ragauge.contract.topics import RESERVED
 from ragauge.datasets import BadRow, recordings
 from ragauge.datasets.recordings import Recorded
 from ragauge.llms.replies import answer_alone

@@ -15,11 +15,12 @@ from ragauge.contract.families import NOT_SIMULTANEOUS
 from ragauge.contract.finding import DIFFERS, Cell, Col, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
 from ragauge.contract.jobs import Compared
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate import compare_pairs
 from ragauge.estimate.clusters import clustered_text, clusterings
 from ragauge.estimate.human import human_pairs
 from ragauge.estimate.intervals import LEVEL
-from ragauge.estimate.outcomes import CLUSTER, compared_by_class
+from ragauge.estimate.outcomes import compared_by_class
 from ragauge.estimate.pairs import holm
 
 HEADLINE = "headline"  # the section of IR score, right answers and hallucinations

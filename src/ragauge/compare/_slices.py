@@ -27,6 +27,7 @@ from ragauge.contract.finding import (
 from ragauge.contract.jobs import Compared
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metric_names import MISSING
+from ragauge.contract.outcomes import PREFIX
 from ragauge.estimate.pairs import corrected
 from ragauge.estimate.slices import (
     ABOUT_SHRUNK,
@@ -36,7 +37,7 @@ from ragauge.estimate.slices import (
     slice_differences,
     slice_estimates,
 )
-from ragauge.estimate.slicing import PREFIX, slicings
+from ragauge.estimate.slicing import slicings
 
 # Of a slice: a metric and the measure of its difference.
 _MEASURES = {**{labels.METRIC_OF.get(name, name): name for name in labels.HEADLINES}, MISSING: ""}

@@ -10,26 +10,22 @@ import pandas as pd
 
 from ragauge.contract import comparable
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.frames import DRAWN_WITH, LABEL_OF
 from ragauge.contract.groups import ANSWERS
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.outcomes import (
+    CAUSE,
+    COLUMNS,
+    PREFIX,
+    names,
+)
 from ragauge.contract.progress import progress
 from ragauge.contract.records import RECORD_FILE, read_records, refuse_trainings, require_fields
-from ragauge.diagnose.failures import CAUSE
-from ragauge.estimate.clusters import SHARED, same_clusters
-from ragauge.estimate.outcomes import CLUSTER, TARGET
-from ragauge.estimate.predictor import PROBABILITY_COLUMNS
-from ragauge.estimate.prompts import other_labels
-from ragauge.estimate.slicing import PREFIX
+from ragauge.estimate.clusters import same_clusters
 from ragauge.track import LoggedRun, Reader, recorded_uri, tracking_uri
 
 _MAX_NAMED = 5  # runs named in a message
 _TABLE = "per_question.json"
-_OUTCOMES = (
-    "qid", "query", "answer_reference", "evidence", "answer", "label", "ir_score", CAUSE, "judged", "stratum",
-    *PROBABILITY_COLUMNS, CLUSTER, SHARED, "human_label", LABEL_OF, DRAWN_WITH, "judge_status", "unanswerable",
-    "prompts_are", TARGET,
-)  # fmt: skip
+_OUTCOMES = names(column for column in COLUMNS if column.compared)
 
 
 def some(names: Sequence[str]) -> str:
@@ -171,11 +167,7 @@ def read_outcomes(
             absent = sorted({"qid", "query", "ir_score", "label", "answer"} - set(table))
             if absent:
                 raise DataError(f"run {run.run_id}: {_TABLE} has no column {', '.join(absent)}")
-            kept = [
-                *(c for c in columns if c in table),
-                *other_labels(table),
-                *(c for c in map(str, table) if c.startswith(PREFIX)),
-            ]
+            kept = [*(c for c in columns if c in table), *(c for c in map(str, table) if c.startswith(PREFIX))]
             kept_rows = table[kept].assign(run_id=run.run_id)
             if "evidence" in kept_rows:  # a list of parts
                 kept_rows["evidence"] = kept_rows["evidence"].map(_one_text)

@@ -10,7 +10,8 @@ from ragauge.contract import labels
 from ragauge.contract.finding import Cell, Col, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
 from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.contract.jobs import Compared
-from ragauge.diagnose.failures import CAUSE, transitions
+from ragauge.contract.outcomes import CAUSE
+from ragauge.diagnose.failures import transitions
 from ragauge.estimate.outcomes import LACK, RIGHT
 
 _MAX_ROWS = 12  # changed causes shown of one run

@@ -12,10 +12,11 @@ from dataclasses import asdict, fields
 from typing import Any, get_args, get_type_hints
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.groups import ANSWERS, FEATURES, GROUPS
+from ragauge.contract.groups import ANSWERS
 from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
-from ragauge.contract.metric_names import MEASURE_ENDS
+from ragauge.contract.metric_names import COSTS, MEASURE_ENDS, OF_EVERY_JOB, OF_EVERY_SWEEP, spelled
 from ragauge.contract.offers import AnswerMeasureOffers, offered
+from ragauge.contract.outcomes import names
 
 ANSWER_MEASURES_TAG = "ragauge.answer_measures"  # of an MLflow run: the record as JSON
 RANKINGS_SECTION = "Rankings"  # of the measures of the ranking that every job has
@@ -36,14 +37,10 @@ SETTLED = (
 ENDS = (*MEASURE_ENDS, "_in_best_set", "_detail")
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-# Columns of a job's outcomes and tables.
-_COLUMNS = {
-    *GROUPS, *FEATURES, "qid", "query", "answer", "answer_reference", "answer_status", "answer_error",
-    "label", "judge_status", "judge_raw", "reason", "human_label", "judged", "stratum", "outcome", "evidence",
-    "context", "context_chars", "chunks", "system", "n_tokens", "n_topics", "n_judged", "run", "run_id",
-    "compared", "correct", "sampled", "topics", "topics_skipped", "llm_calls", "llm_calls_cached",
-    "prompt_tokens", "completion_tokens", "cost_usd", "stages_made", "jobs", "jobs_failed", "rr",
-    "p1", "p2", "p3", "p4", "p5", "evidence_in_context", "evidence_place", "truthfulness", "bleu_corpus",
+# Columns of outcomes and of tables of runs, and metrics that every job may have.
+_TAKEN = {
+    *names(), *spelled([*OF_EVERY_JOB, *OF_EVERY_SWEEP, *COSTS]), "n_topics", "n_judged", "run", "run_id", "compared",
+    "correct", "topics_skipped", "rr", "truthfulness", "bleu_corpus",
 }  # fmt: skip
 # Beginnings of ragauge's own metrics and columns.
 _OWN = re.compile(
@@ -78,7 +75,7 @@ def checked(
                 raise ConfigError(f"{where}: {field} {value!r}: allowed are {', '.join(known)}")
         if not info.label.strip() or not info.section.strip():
             raise ConfigError(f"{where}: label and section may not be empty")
-        if info.name in _COLUMNS or _OWN.fullmatch(info.name):
+        if info.name in _TAKEN or _OWN.fullmatch(info.name):
             raise ConfigError(f"{where}: the name {info.name!r} is that of a metric or column of ragauge's own")
         for name in (info.name + end for end in ENDS):
             if name in names:

@@ -37,7 +37,7 @@ class Schema:
 
 
 # What an answer or a verdict took.
-_USAGE: Mapping[str, Kind] = {
+USAGE: Mapping[str, Kind] = {
     "prompt_tokens": "int", "completion_tokens": "int", "cost_usd": "float", "seconds": "float", "cached": "bool",
 }  # fmt: skip
 
@@ -98,7 +98,7 @@ SCHEMAS: Mapping[str, Schema] = {
     # wrote before its answer, where any of the answers has some.
     "answers": Schema(
         ("qid", "n_tokens"),
-        {"qid": "str", "n_tokens": "int", "answer": "str?", "status": "str", "error": "str?", **_USAGE},
+        {"qid": "str", "n_tokens": "int", "answer": "str?", "status": "str", "error": "str?", **USAGE},
         {"thoughts": "str?"},
     ),
     # The passages of every context in the order in which they stand in it (position, from 0): rank is the
@@ -126,7 +126,7 @@ SCHEMAS: Mapping[str, Schema] = {
     # label is missing and status is not "ok" where no verdict could be read; raw keeps the reply.
     "verdicts": Schema(
         ("qid", "n_tokens"),
-        {"qid": "str", "n_tokens": "int", "label": "label", "status": "str", "raw": "str?", **_USAGE},
+        {"qid": "str", "n_tokens": "int", "label": "label", "status": "str", "raw": "str?", **USAGE},
         {"thoughts": "str?"},
     ),
 }
@@ -146,8 +146,6 @@ JUDGE_CLASSES: Mapping[int, str] = {
 }
 HALLUCINATIONS = (2, 4)
 LACK = 1
-LABEL_OF = "human_label_of"  # column that says which answers the label by people in this row is of
-DRAWN_WITH = "human_probability"  # column of the probability with which this answer was drawn to be labelled
 
 
 def check(name: str, frame: pd.DataFrame, source: str | None = None) -> pd.DataFrame:
@@ -155,8 +153,11 @@ def check(name: str, frame: pd.DataFrame, source: str | None = None) -> pd.DataF
 
     `source` (a file or a part) is named in the error. Raises DataError with the first offending row.
     """
-    schema = SCHEMAS[name]
-    where = f"{name} frame" + (f" from {source}" if source else "")
+    return check_schema(f"{name} frame" + (f" from {source}" if source else ""), SCHEMAS[name], frame)
+
+
+def check_schema(where: str, schema: Schema, frame: pd.DataFrame) -> pd.DataFrame:
+    """`check` by a schema of your own; `where` names the frame in the error."""
     missing = [column for column in schema.columns if column not in frame.columns]
     if missing:
         raise DataError(f"{where}: column(s) {', '.join(missing)} missing; it has {', '.join(map(str, frame.columns))}")

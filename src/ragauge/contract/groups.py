@@ -1,4 +1,4 @@
-"""Names of the config groups, of predictor features, and of the default ranking measures."""
+"""Names of the config groups, and of the default ranking measures."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ CALLS = {
     "judge_": "Verdicts", "erag_": "Answers from one text alone", "erag_judge_": "Verdicts on these",
     "alignment_": "Answers without a passage", "latency_": "Latency",
 }  # fmt: skip
-
-FEATURES = ("ir_score", "evidence_best", "evidence_worst", "answer_in_context", "n_used", "score_gap")
 
 # Measures of a ranking that a job logs unless its config lists others (`measures`), in the order of reports.
 RANKINGS = ("nDCG@10", "RR", "P@1", "P@5", "R@1", "R@5", "R@10")

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.frames import DRAWN_WITH, LABEL_OF, SCHEMAS
-from ragauge.contract.groups import ANSWERS, FEATURES, GROUPS
+from ragauge.contract.frames import SCHEMAS
 
 # Yes-or-no questions that a trained judge answers: is the context relevant to the question; does the answer follow
 # from it; does it answer the question. Columns of these names, 1 or 0, are what people say in a file of human labels.
@@ -33,20 +32,6 @@ SAME_QUESTION = "same_question"
 HISTORY, CONVERSATION, TURN, STANDALONE = "history", "conversation", "turn", "standalone_question"
 
 _OF_MODEL = (*SCHEMAS["topics"].columns, *SCHEMAS["topics"].optional)
-
-MOST_LABELS = 32  # verdicts on a topic: label, label_2, ...
-# Columns of what is known of a topic, an answer or a job: an attribute has another name.
-RESERVED = frozenset(
-    {
-        *_OF_MODEL, *FEATURES, *GROUPS, ANSWERS, "n_tokens", "system", "answer_reference", "answer_status",
-        "answer_error", "label", "status", "judge_status", "judge_raw", "raw", "reason", "sampled", "judged",
-        "stratum", "weight", "human_label", LABEL_OF, DRAWN_WITH, "p1", "p2", "p3", "p4", "p5", "part", "docno",
-        "text", "context", "earlier_label", "prompts_are", "sample_target", "evidence", "outcome", "chunks", "queries",
-        *(f"label_{k}" for k in range(2, MOST_LABELS + 1)),
-        *map(labelled_as, QUESTIONS), "failure_cause", "failure_decided_by",
-        "evidence_in_context", "evidence_place", "topic_cluster", "evidence_cluster",
-    }
-)  # fmt: skip
 
 
 def attributes_of(topics: pd.DataFrame) -> list[str]:

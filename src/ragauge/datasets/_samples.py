@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
-from ragauge.contract.topics import RESERVED
+from ragauge.contract.outcomes import RESERVED
 from ragauge.datasets import recordings
 from ragauge.datasets._near_names import warn_of_near_names
 from ragauge.datasets.fields import BadRow, string, title_of

@@ -22,7 +22,8 @@ from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import Batches
 from ragauge.contract.identity import runtime
-from ragauge.contract.topics import HISTORY, RESERVED, SAME_QUESTION
+from ragauge.contract.outcomes import RESERVED
+from ragauge.contract.topics import HISTORY, SAME_QUESTION
 from ragauge.datasets.fields import Attribute, BadRow, is_attribute, short, valid_string
 from ragauge.datasets.files import existing_file
 

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.frames import DRAWN_WITH, JUDGE_CLASSES, LABEL_OF
+from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.groups import GROUPS
+from ragauge.contract.outcomes import DRAWN_WITH, LABEL_OF
 from ragauge.contract.topics import QUESTIONS, labelled_as
 from ragauge.contract.visible import spreadsheet_cell
 from ragauge.datasets.fields import BadRow, valid_string

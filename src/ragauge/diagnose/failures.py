@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.outcomes import CAUSE, PREFIX
 from ragauge.diagnose.causes import CAUSES, Cause, in_question
 from ragauge.diagnose.funnel import share_of
-from ragauge.estimate.slicing import PREFIX, in_order, slicings
+from ragauge.estimate.slicing import in_order, slicings
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,6 @@ _ORIGIN_OF = {
     cause.name: origin for origin, slugs in _ORIGINS.items() for cause in EVERY_CAUSE.values() if cause.slug in slugs
 }
 NOT_FAILED = "not failed"
-CAUSE, DECIDED_BY = "failure_cause", "failure_decided_by"  # columns of outcomes
 
 
 def cause_shares(outcomes: pd.DataFrame, names: Collection[str] = ()) -> pd.DataFrame:

@@ -12,19 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.outcomes import CLUSTER, SHARED
 from ragauge.estimate.intervals import bounded_mean
-from ragauge.estimate.outcomes import (
-    CLUSTER,
-    RIGHT,
-    asked,
-    by_cluster,
-    labels_of,
-    scored,
-    topic_codes,
-    with_classes,
-)
+from ragauge.estimate.outcomes import RIGHT, asked, by_cluster, labels_of, scored, topic_codes, with_classes
 
-SHARED = "evidence_cluster"  # column of outcomes: the topics that share documents of their evidence
 _NOTICEABLE = 1.1  # times as wide: less is no line on the terminal, where nobody chose clusters
 
 

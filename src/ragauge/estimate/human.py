@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.frames import DRAWN_WITH, LABEL_OF
+from ragauge.contract.outcomes import DRAWN_WITH, LABEL_OF, PROBABILITY_COLUMNS
 from ragauge.estimate import Agreement, asked, judge_agreement, ppi_shares
 from ragauge.estimate.intervals import LEVEL, Estimate, cluster_variance
 from ragauge.estimate.outcomes import (
@@ -24,7 +24,6 @@ from ragauge.estimate.outcomes import (
 from ragauge.estimate.pairs import holm, of_class, powered_difference
 from ragauge.estimate.powered import Powered, difference_test, powered_means, weighted_means
 from ragauge.estimate.ppi import share_limits
-from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 
 FEW_LABELS = 150  # of yes or no, below which ARES found its intervals of little use
 _NOT_RANDOM = 0.001  # level at which labelled topics are no random draw

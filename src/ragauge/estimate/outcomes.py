@@ -21,13 +21,12 @@ from ragauge.contract.answer_measures import NO_REFERENCE, NOT_SAMPLED
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 from ragauge.contract.metric_names import LEAST_JUDGED
+from ragauge.contract.outcomes import CLUSTER, TARGET
 
 CLASSES = np.array(list(JUDGE_CLASSES))
 LACK, RIGHT = 1, 5
 HEADLINE_SHARES = ("correct_share", "hallucination_share")
-CLUSTER = "topic_cluster"
 # What shares and differences of a sample are about: the population that the topics come from, or these topics.
-TARGET = "sample_target"
 TARGETS = POPULATION, TOPICS = ("population", "topics")
 GROUP_COLUMNS = ("system", "retriever", "n_tokens", "dataset", "chunker", "llm")
 

@@ -12,6 +12,7 @@ import pandas as pd
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.outcomes import PROBABILITY_COLUMNS
 from ragauge.estimate.intervals import LEVEL, Estimate, paired_means, paired_share_interval
 from ragauge.estimate.outcomes import (
     RIGHT,
@@ -24,7 +25,6 @@ from ragauge.estimate.outcomes import (
     with_classes,
 )
 from ragauge.estimate.powered import difference_test, powered_means
-from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.prompts import drawn, other_labels, over_prompts, p_of_sample, widened
 from ragauge.estimate.sampled_means import sampled_difference
 from ragauge.estimate.signs import flipped_sums

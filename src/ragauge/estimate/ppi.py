@@ -15,10 +15,10 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS
+from ragauge.contract.outcomes import CLUSTER, PROBABILITY_COLUMNS
 from ragauge.estimate.intervals import LEVEL
 from ragauge.estimate.outcomes import (
     CLASSES,
-    CLUSTER,
     check_outcomes,
     class_indicators,
     labels_of,
@@ -27,7 +27,7 @@ from ragauge.estimate.outcomes import (
     units_of,
 )
 from ragauge.estimate.powered import Powered, inside, powered_means, weighted_means
-from ragauge.estimate.predictor import PROBABILITY_COLUMNS, fit_predictor
+from ragauge.estimate.predictor import fit_predictor
 from ragauge.estimate.prompts import drawn, limits, over_prompts
 
 SHARES = (

@@ -16,7 +16,6 @@ import pandas as pd
 from ragauge.contract.errors import DataError
 from ragauge.estimate.outcomes import CLASSES, check_outcomes, labels_of, topic_codes, units_of, weights_of
 
-PROBABILITY_COLUMNS = tuple(f"p{c}" for c in CLASSES)
 _NO_RANGE = 1e-9  # scores of a narrower range bend nothing
 
 

@@ -14,8 +14,9 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NOT_SAMPLED
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate.intervals import LEVEL, Estimate, wilson_interval
-from ragauge.estimate.outcomes import CLUSTER, of_these_topics, topic_codes, units_of
+from ragauge.estimate.outcomes import of_these_topics, topic_codes, units_of
 from ragauge.estimate.powered import Powered, difference_test, powered_means
 
 _FOLDS = 5

@@ -18,13 +18,14 @@ import pandas as pd
 from ragauge.contract.errors import DataError
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metric_names import MISSING
+from ragauge.contract.outcomes import PREFIX
 from ragauge.estimate.board import measured_mean, rejection, share_estimates
 from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean, effective_topics, units_among, wilson_interval
 from ragauge.estimate.outcomes import asked, clusters_of, labels_of, scored, share_columns, with_classes
 from ragauge.estimate.pairs import compare_pairs, corrected
 from ragauge.estimate.ppi import ppi_shares
 from ragauge.estimate.shrinkage import shrunk_means
-from ragauge.estimate.slicing import FEW_TOPICS, NOT_KNOWN, PREFIX, in_order, slicings
+from ragauge.estimate.slicing import FEW_TOPICS, NOT_KNOWN, in_order, slicings
 
 Weights = Mapping[str, Mapping[str, float]]
 SHRUNK = ("shrunk", "shrunk_lo", "shrunk_hi")

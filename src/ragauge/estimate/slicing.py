@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.outcomes import PREFIX
 
-PREFIX = "slice:"  # of the columns of outcomes that hold the slices
 NOT_KNOWN = "not known"  # the slice of topics without a value
 UNANSWERABLE, ANSWERABLE = "unanswerable", "answerable"
 MAX_SLICES = 200  # of one attribute: more are names of topics, and no slices

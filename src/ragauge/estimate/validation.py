@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.outcomes import PROBABILITY_COLUMNS
 from ragauge.estimate._scoring import Auc, CalibrationError, CalibrationLine, log_loss, reliability_curve
 from ragauge.estimate.intervals import (
     LEVEL,
@@ -34,7 +35,7 @@ from ragauge.estimate.outcomes import (
     topic_codes,
     units_of,
 )
-from ragauge.estimate.predictor import PROBABILITY_COLUMNS, fit_predictor, row_weights
+from ragauge.estimate.predictor import fit_predictor, row_weights
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ import logging
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.outcomes import CLUSTER, SHARED
 from ragauge.contract.topics import CONVERSATION, HISTORY, SAME_QUESTION, attributes_of
-from ragauge.estimate.clusters import SHARED, connected
-from ragauge.estimate.outcomes import CLUSTER
+from ragauge.estimate.clusters import connected
 from ragauge.estimate.slicing import text_of
 
 DOCUMENT = "document"

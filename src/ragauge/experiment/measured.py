@@ -13,8 +13,8 @@ import pandas as pd
 from ragauge import track
 from ragauge.contract.finding import After, JobFinding, Shown
 from ragauge.contract.groups import GROUPS
+from ragauge.contract.outcomes import TARGET
 from ragauge.estimate import cross_fit
-from ragauge.estimate.outcomes import TARGET
 from ragauge.estimate.prompts import other_labels
 from ragauge.experiment.earlier import earlier_labels
 from ragauge.experiment.folder import JobFolder

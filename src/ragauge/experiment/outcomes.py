@@ -10,7 +10,8 @@ from ragauge.contract.answer_measures import NO_REFERENCE, NOT_SAMPLED
 from ragauge.contract.answering import Judge
 from ragauge.contract.frames import SCHEMAS
 from ragauge.contract.offers import JudgeOffers, offered
-from ragauge.contract.topics import RESERVED, references, without_reference
+from ragauge.contract.outcomes import RESERVED
+from ragauge.contract.topics import references, without_reference
 from ragauge.estimate.prompts import other_labels
 
 

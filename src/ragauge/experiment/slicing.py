@@ -10,20 +10,12 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.outcomes import PREFIX
 from ragauge.contract.topics import attributes_of, is_unanswerable
 from ragauge.estimate.slices import (
     Weights,
 )
-from ragauge.estimate.slicing import (
-    ANSWERABLE,
-    NOT_KNOWN,
-    PREFIX,
-    UNANSWERABLE,
-    SliceBy,
-    in_order,
-    slice_labels,
-    text_of,
-)
+from ragauge.estimate.slicing import ANSWERABLE, NOT_KNOWN, UNANSWERABLE, SliceBy, in_order, slice_labels, text_of
 from ragauge.measures.questions import DERIVED, EVIDENCE_DOCUMENTS, LANGUAGE, LEXICAL_OVERLAP, RARITY
 
 log = logging.getLogger(__name__)

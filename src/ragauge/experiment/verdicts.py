@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragauge import track
-from ragauge.contract import comparable
+from ragauge.contract import comparable, outcomes
 from ragauge.contract.output_files import replacing
 from ragauge.contract.records import FRAMES_TAG, OUTCOMES_FILE
 from ragauge.experiment.measured import MeasuredJob
@@ -26,6 +26,8 @@ _STORED = (
 def log_verdicts(job: MeasuredJob, run: track.Run) -> None:
     """Logs the verdicts' metrics, writes the outcomes into the job's folder, and tags the places of its frames."""
     job.find_out("verdicts", run)
+    given = {*map(str, [*job.frame("topics"), *job.frame("answers")]), *(info.name for info in job.answer_measures)}
+    outcomes.check(job.outcomes, given)
     with replacing(job.folder.path / OUTCOMES_FILE) as draft:
         job.outcomes.to_parquet(draft, index=False)
     write_details(job.frame("answer_values"), job.folder.path)

@@ -9,8 +9,8 @@ import pandas as pd
 from ragauge.contract.answering import BatchJudge, judges_together
 from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, JobFinding, Num, Section, Shown, Text
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate import judge_stability, summary
-from ragauge.estimate.outcomes import CLUSTER
 from ragauge.findings.cost import costs_of_replies
 from ragauge.findings.tables import number
 from ragauge.show.formats import whole

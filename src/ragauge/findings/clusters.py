@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ragauge.contract.finding import Finding, Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate.clusters import clustered_line, clustered_text, clusterings
-from ragauge.estimate.outcomes import CLUSTER
 
 
 class ClustersFound(JobFinding):

@@ -16,8 +16,9 @@ import pandas as pd
 from ragauge.contract import provenance
 from ragauge.contract.frames import content_digest
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.outcomes import CLUSTER, TARGET
 from ragauge.estimate import ppi_shares, summary
-from ragauge.estimate.outcomes import CLUSTER, TARGET, fit_rows, with_classes
+from ragauge.estimate.outcomes import fit_rows, with_classes
 from ragauge.show.drawing import save
 from ragauge.show.figures import sorted_scores
 from ragauge.store import Key, Store

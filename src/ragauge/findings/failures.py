@@ -30,10 +30,9 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.outcomes import CAUSE, DECIDED_BY
 from ragauge.diagnose.causes import CAUSES, OF_RETRIEVAL, causes
 from ragauge.diagnose.failures import (
-    CAUSE,
-    DECIDED_BY,
     EVERY_CAUSE,
     RULE_CAUSES,
     cause_shares,
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RULES = "rules"  # value of the config's `failures`
-FOUND = ("evidence_in_context", "evidence_place", CAUSE, DECIDED_BY)  # columns that `with_failures` adds
 _WRONG = (2, 4)
 _COLUMNS = {  # of the outcomes to those of the table of failed topics
     "query": "query", CAUSE: "cause", DECIDED_BY: "decided_by", "evidence_place": "evidence_place",

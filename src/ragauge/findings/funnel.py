@@ -25,8 +25,8 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.diagnose.funnel import CLASSES, answers_by_evidence, funnel, funnel_metrics, funnel_of_metrics
-from ragauge.estimate.outcomes import CLUSTER
 from ragauge.findings.tables import number, of_each, table, together
 from ragauge.measures.floor import is_corrected
 from ragauge.show.drawing import WIDTH, legend, plain

@@ -30,10 +30,10 @@ from ragauge.contract.finding import (
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metric_names import LEAST_JUDGED
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate import compare_pairs, leaderboard
 from ragauge.estimate import summary as metrics_of
 from ragauge.estimate.best import BestSystems, best_sets
-from ragauge.estimate.outcomes import CLUSTER
 from ragauge.estimate.plan import alike, detectable_differences
 from ragauge.findings.tables import SHORT, number, table
 from ragauge.findings.terminal import (

@@ -11,14 +11,10 @@ from ragauge import track
 from ragauge.contract.datasets import Monitored
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Found, Founds, JobFinding
-from ragauge.contract.frames import DRAWN_WITH, JUDGE_CLASSES, LABEL_OF
+from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import Job
+from ragauge.contract.outcomes import COLUMNS, PREFIX, names
 from ragauge.datasets.labels import WHICH, join_labels, with_human_labels
-from ragauge.estimate.clusters import SHARED
-from ragauge.estimate.outcomes import CLUSTER, TARGET
-from ragauge.estimate.predictor import PROBABILITY_COLUMNS
-from ragauge.estimate.prompts import other_labels
-from ragauge.estimate.slicing import PREFIX
 from ragauge.retrieval.searching import searched_by
 
 if TYPE_CHECKING:
@@ -27,12 +23,7 @@ if TYPE_CHECKING:
 _TABLE_TOPICS = 1000  # above this many topics the table holds no contexts and no details, which take most room
 _TABLE_CHUNKS = 10
 _QUERY_CHARS = 300  # of each text that was searched for
-# Of the per-question table, where a rewriter or llm.cite was chosen, a sample judged, or people gave labels.
-_IF_THERE = (
-    "unanswerable", "queries", "cited_answer", "human_label", LABEL_OF, DRAWN_WITH, "judged", "stratum", CLUSTER,
-    SHARED, *PROBABILITY_COLUMNS, "earlier_label", "prompts_are", TARGET,
-    "evidence_in_context", "evidence_place", "failure_cause", "failure_decided_by",
-)  # fmt: skip
+_IN_TABLE = [column for column in COLUMNS if column.of in ("table", "both")]
 
 
 class PerQuestion(JobFinding):
@@ -69,12 +60,7 @@ def per_question(pipeline: Any, outcomes: pd.DataFrame) -> pd.DataFrame:
     if pipeline.rewritten:
         searched = searched_by(pipeline.components.retriever, pipeline.frame("queries"))
         rows = rows.assign(queries=rows["qid"].map(_queries(searched)))
-    columns = [
-        # MLflow groups by the first and sets the second side by side, unless it is told otherwise.
-        "query", "outcome", "answer", "label", "ir_score", "answer_reference", "evidence", "context", "qid",
-        "n_used", "evidence_best", "evidence_worst", "answer_in_context", "score_gap", "context_chars",
-        "chunks", "judge_raw", "judge_status", "answer_status", "answer_error",
-    ]  # fmt: skip
+    columns = list(names(column for column in _IN_TABLE if column.always))
     if len(rows) > _TABLE_TOPICS:
         columns.remove("context")
     columns += [info.name for info in pipeline.answer_measures]
@@ -82,8 +68,9 @@ def per_question(pipeline: Any, outcomes: pd.DataFrame) -> pd.DataFrame:
         details = _details(pipeline.frame("answer_values"))
         rows = rows.merge(details, on="qid", how="left", validate="one_to_one")
         columns += [str(name) for name in details if name != "qid"]
+    some = names(column for column in _IN_TABLE if not column.always)
     slices = [c for c in map(str, rows) if c.startswith(PREFIX)]
-    return rows[[*columns, *other_labels(rows), *(c for c in _IF_THERE if c in rows), *slices]]
+    return rows[[*columns, *(c for c in some if c in rows), *slices]]
 
 
 def _details(values: pd.DataFrame) -> pd.DataFrame:

@@ -34,6 +34,7 @@ from ragauge.contract.finding import (
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metric_names import MISSING
+from ragauge.contract.outcomes import PREFIX
 from ragauge.estimate import summary
 from ragauge.estimate.board import REJECTION
 from ragauge.estimate.intervals import Estimate
@@ -45,7 +46,7 @@ from ragauge.estimate.slices import (
     slice_differences,
     slice_estimates,
 )
-from ragauge.estimate.slicing import PREFIX, in_order, slicings
+from ragauge.estimate.slicing import in_order, slicings
 from ragauge.findings.tables import number
 from ragauge.show.formats import whole
 

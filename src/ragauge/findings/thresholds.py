@@ -29,15 +29,17 @@ from ragauge.contract.identity import identity
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.metric_names import ESTIMATES, Metric
 from ragauge.contract.offers import PartOffers, offered
+from ragauge.contract.outcomes import COLUMNS, names
 from ragauge.estimate import fit_thresholds, share_by_zone, summary
 from ragauge.estimate.outcomes import fit_rows
 from ragauge.estimate.prediction import settings_of
 from ragauge.findings.estimates import findings
-from ragauge.findings.failures import FOUND
 from ragauge.findings.ir_score import floor_of
 from ragauge.findings.tables import number, table
 from ragauge.show.figures import reliability, sorted_scores
 from ragauge.show.formats import score, share, whole
+
+_OF_FAILURES = list(names(column for column in COLUMNS if column.by == "failures"))
 
 
 class Estimates(JobFinding):
@@ -61,7 +63,7 @@ class Estimates(JobFinding):
         floors = floor_of(pipeline.components.measure, job.frame("floor_means"))
         value = findings(
             pipeline.store,
-            job.outcomes.drop(columns=list(FOUND), errors="ignore"),  # no estimate depends on them
+            job.outcomes.drop(columns=_OF_FAILURES, errors="ignore"),  # no estimate depends on them
             record["name"],
             job.n_boot,
             job.seed,

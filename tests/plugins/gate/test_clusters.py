@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import DataError
-from ragauge.estimate.outcomes import CLUSTER
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.plugins.gate.gating import paired_difference, paired_test, topics_to_decide
 
 

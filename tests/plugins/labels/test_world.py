@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Grid, Num
-from ragauge.estimate.outcomes import CLUSTER
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate.ppi import cross_fit
 from ragauge.plugins.labels.command import main
 from ragauge.plugins.labels.finding import ByOtherLabels, OfSystemsByOtherLabels

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.estimate.outcomes import CLUSTER
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.plugins.planning.command import main
 from ragauge.plugins.planning.repeats import Prices, best_design, gains, variance_of_mean
 

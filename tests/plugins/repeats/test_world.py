@@ -15,8 +15,8 @@ from scipy.stats import spearmanr
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Fold, Grid
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate.intervals import bounded_mean
-from ragauge.estimate.outcomes import CLUSTER
 from ragauge.plugins.repeats.entropy import SemanticEntropy
 from ragauge.plugins.repeats.finding import RepeatsFound, RepeatsOfSystems
 from sweep_records import record, sweep

@@ -13,9 +13,10 @@ from ragauge.contract import answer_measures as shown
 from ragauge.contract.checks import require, require_choice
 from ragauge.contract.component import ReadsFiles
 from ragauge.contract.errors import ConfigError, RagaugeError
-from ragauge.contract.groups import ENGINE, FEATURES, GROUPS
+from ragauge.contract.groups import ENGINE, GROUPS
 from ragauge.contract.loading import build, loaded, points_of
 from ragauge.contract.offers import AnswerMeasureOffers, offered
+from ragauge.contract.outcomes import FEATURES
 from ragauge.estimate.prompts import CHOICES, SAMPLE
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.setup.config import check_slices, check_values

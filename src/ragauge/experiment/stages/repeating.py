@@ -17,7 +17,7 @@ from ragauge.contract.answering import ASKED, Repeatable, judges_together
 from ragauge.contract.checks import require, require_count
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.measures import MeasuresLayouts, MeasuresRepeats, VariesContexts
-from ragauge.contract.topics import MOST_LABELS
+from ragauge.contract.outcomes import MOST_LABELS
 from ragauge.estimate.prompts import OF_REPEATS, outcomes_of_repeats
 
 if TYPE_CHECKING:

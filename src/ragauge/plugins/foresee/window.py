@@ -17,12 +17,13 @@ from ragauge import track
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.contract.interruption import refuse_lost
+from ragauge.contract.outcomes import PROBABILITY_COLUMNS
 from ragauge.contract.output_files import replacing
 from ragauge.contract.redact import remember
 from ragauge.contract.visible import csv_text
 from ragauge.estimate.outcomes import CLASSES, of_these_topics, with_classes
 from ragauge.estimate.prediction import check_settings
-from ragauge.estimate.predictor import PROBABILITY_COLUMNS, Predictor
+from ragauge.estimate.predictor import Predictor
 from ragauge.experiment.described import dataset_of, last_place
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.guard import OUTPUT, STORE, guarded

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ragauge.contract import labels
-from ragauge.contract.groups import FEATURES
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.outcomes import COLUMNS
 from ragauge.estimate.intervals import LEVEL, level_of_resamples, percentile_interval, topic_weights
 from ragauge.estimate.outcomes import LACK, RIGHT, asked, topic_codes, units_of, weights_of, with_classes
 from ragauge.estimate.pairs import holm
@@ -29,14 +28,6 @@ IR_SCORE = "ir_score"
 BEFORE = ("context", "ranking")  # what measures are of that are known before the LLM answers
 STATISTICS = ("auc_right", "auc_lack", "spearman", "kendall")
 _AUCS = {"auc_right": "_right", "auc_lack": "_lack"}  # and the column of the class
-_FEATURE_LABELS = {
-    IR_SCORE: labels.label("ir_score"),
-    "evidence_best": "best evidence part",
-    "evidence_worst": "worst evidence part",
-    "answer_in_context": "reference in the context",
-    "n_used": "tokens of the context",
-    "score_gap": "first score less the second",
-}
 _ADDS = ("adds", "adds_lo", "adds_hi")
 _BLOCK = 2_000_000  # weights at once
 _FEWEST = 3  # systems that Kendall's correlation takes
@@ -131,7 +122,7 @@ def _target(frame: pd.DataFrame, infos: Sequence[AnswerMeasureInfo], target: str
 
 
 def _measures(infos: Sequence[AnswerMeasureInfo], target: str) -> list[_Measure]:
-    own = [_Measure(name, _FEATURE_LABELS[name], "context", 1) for name in FEATURES]
+    own = [_Measure(c.names, c.label, "context", 1) for c in COLUMNS if c.feature]
     given = [_Measure(i.name, i.label, i.of, 1 if i.direction == "higher" else -1) for i in infos]
     # What is made of the verdict foresees nothing: it is what is foreseen.
     return [m for m in (*own, *given) if m.name != target and m.of != "verdict"]

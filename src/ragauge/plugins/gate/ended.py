@@ -12,8 +12,8 @@ from ragauge import compare
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.metric_names import measure_metrics
+from ragauge.contract.outcomes import PREFIX
 from ragauge.contract.visible import visible
-from ragauge.estimate.slicing import PREFIX
 from ragauge.experiment.setup.config import logged_yaml
 from ragauge.findings.order import metrics_of_jobs, metrics_of_sweeps
 from ragauge.findings.slices import metrics_of_slices

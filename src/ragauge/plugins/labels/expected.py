@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.outcomes import PROBABILITY_COLUMNS
 from ragauge.estimate.outcomes import RIGHT, class_indicators, labels_of, topic_codes, topic_folds
 from ragauge.estimate.pairs import OF_CLASSES, of_class
 from ragauge.estimate.ppi import cross_fit
-from ragauge.estimate.predictor import PROBABILITY_COLUMNS
 from ragauge.estimate.prompts import over_prompts
 
 UNIFORM = 0.7  # where no labels show that the expectation holds

@@ -10,8 +10,8 @@ import pandas as pd
 from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.jobs import Job
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate.board import mean_of
-from ragauge.estimate.outcomes import CLUSTER
 from ragauge.experiment.measure_needs import SALT, drawn, measured, repeating
 from ragauge.experiment.stages.stage import Read, Reads
 from ragauge.llms.chat_use import RepeatingChat

@@ -15,9 +15,9 @@ from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.datasets import existing_file
 from ragauge.datasets.labels import read_texts, require_cells, require_columns, require_once
-from ragauge.estimate.outcomes import CLUSTER
 from ragauge.experiment.clusters import told_apart
 
 _STUDY = Path(__file__).parent / "study" / "outcomes.csv"

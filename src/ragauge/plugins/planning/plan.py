@@ -13,8 +13,9 @@ from ragauge.contract.answer_measures import column_label
 from ragauge.contract.checks import require_number
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.outcomes import CLUSTER
 from ragauge.contract.visible import table, visible
-from ragauge.estimate.outcomes import CLUSTER, with_classes
+from ragauge.estimate.outcomes import with_classes
 from ragauge.estimate.plan import ALPHA, POWER, alike
 from ragauge.findings.terminal import alike_sentences
 from ragauge.plugins.planning.labels import plan_labels

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.outcomes import PREFIX
 from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean
 from ragauge.estimate.outcomes import (
     LACK,
@@ -28,7 +29,7 @@ from ragauge.estimate.outcomes import (
     with_classes,
 )
 from ragauge.estimate.pairs import holm, mcnemar_p, of_class, paired_shares, sign_flip_p
-from ragauge.estimate.slicing import NOT_KNOWN, PREFIX, in_order
+from ragauge.estimate.slicing import NOT_KNOWN, in_order
 
 NOISE, REJECTION, INTEGRATION, COUNTERFACTUAL, INJECTION = ABILITIES = (
     "noise robustness", "negative rejection", "information integration", "counterfactual robustness",

@@ -24,8 +24,9 @@ from ragauge.contract.component import Tools
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.outcomes import RESERVED
 from ragauge.contract.replies import Reply
-from ragauge.contract.topics import CONVERSATION, RESERVED, TURN
+from ragauge.contract.topics import CONVERSATION, TURN
 from ragauge.datasets import BadRow, FileSource, Gatherer, existing_file
 from ragauge.llms.replies import answer_alone
 from ragauge.plugins.traces.rows import ATTRIBUTES, COLUMNS, Reading

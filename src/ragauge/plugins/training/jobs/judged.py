@@ -14,7 +14,8 @@ from ragauge.compare import Found, measured_by
 from ragauge.contract import comparable
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.groups import ANSWERS, FEATURES
+from ragauge.contract.groups import ANSWERS
+from ragauge.contract.outcomes import FEATURES
 from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
 from ragauge.estimate.outcomes import fit_rows

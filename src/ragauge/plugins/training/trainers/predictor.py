@@ -11,7 +11,7 @@ import pandas as pd
 
 from ragauge.contract.checks import require, require_flag, require_number
 from ragauge.contract.errors import DataError
-from ragauge.contract.groups import FEATURES
+from ragauge.contract.outcomes import FEATURES
 from ragauge.estimate import cross_validate, fit_predictor
 from ragauge.plugins.foresee.reference import as_settings
 from ragauge.plugins.training.contract import RUNS, Fitted, Trained
