@@ -1,1 +1,1 @@
-"""`rerun=<run id>`: repeats a logged run, and reports differences here and in its metrics."""
+"""`rerun=<run id>`: repeats a logged run, and prints which packages and metrics differ."""

@@ -1,4 +1,4 @@
-"""The command line that repeats a logged run: checks and reports `rerun=<run id>`, and turns it into arguments.
+"""The command line that repeats a logged run: checks `rerun=<run id>`, and turns it into arguments.
 
 `prepared` turns `rerun=<run id>` into its own configuration: a copy of conf/ in which every config group has one more
 option, the run's own part, named `run_<id>`. Its root holds the run's values. So what was logged is what runs, whatever
@@ -20,7 +20,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.experiment.setup.trust import refuse_foreign
 from ragauge.plugins.rerun.comparison import of_sweep
 from ragauge.plugins.rerun.conf_folder import origin, write_conf
-from ragauge.plugins.rerun.differences import conf_differences, environment_differences, override_shown, tell
+from ragauge.plugins.rerun.differences import environment_differences, tell
 from ragauge.plugins.rerun.jobs import LoggedJob, is_under, logged_jobs, runnable, unknown_keys
 
 __all__ = ["of_sweep", "origin", "prepared"]  # as of `ragauge.experiment.arguments.Argument`
@@ -30,8 +30,8 @@ __all__ = ["of_sweep", "origin", "prepared"]  # as of `ragauge.experiment.argume
 def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
     """Arguments that make Hydra repeat the run of `rerun=<run id>`, valid within the block.
 
-    Tells on stderr what differs from today. ConfigError where the run is unknown, was not made by ragauge, or
-    cannot be run as it was.
+    Prints on stderr which code and packages differ from the run's. ConfigError where the run is unknown, was not made
+    by ragauge, or cannot be run as it was.
     """
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from omegaconf import OmegaConf
@@ -59,12 +59,8 @@ def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
     _refuse_equal_jobs(jobs, keys)
 
     told += environment_differences(jobs[0].run.tags, jobs[0].packages)
-    told += conf_differences(jobs, conf)
-    shown = [o for o in further if o.key_or_group != "tracking.uri"]
-    overrides = [override_shown(str(o.input_line), str(o.key_or_group), jobs) for o in shown]
     sweep = source.tags["role"] == "sweep"
-    headline = f"rerun of {'sweep ' if sweep else ''}{run_id}, {len(jobs)} job(s)"
-    tell(headline, told, "nothing differs: code, Python, packages and configuration are the same", overrides)
+    tell(f"rerun of {'sweep ' if sweep else ''}{run_id}, {len(jobs)} job(s)", told)
     with tempfile.TemporaryDirectory(prefix="ragauge-rerun-") as scratch:
         write_conf(Path(scratch), conf, jobs, source)
         multirun = ["--multirun"] if sweep and not {"-m", "--multirun"} & set(rest) else []

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragauge import track
 from ragauge.contract.groups import ENGINE, GROUPS
-from ragauge.plugins.rerun.comparison import log_comparison, summary
+from ragauge.plugins.rerun.comparison import compared
 from ragauge.plugins.rerun.jobs import LoggedJob, is_under
 
 _PLAN = "rerun.json"  # in the configuration folder: the logged jobs that it runs again
@@ -50,8 +50,9 @@ class Origin:
         ]
 
     def compared(self, tracker: track.Tracker, run: track.Run) -> list[str]:
-        """Logs the comparison of both runs' metrics; returns the lines to print."""
-        return [summary(log_comparison(track.Reader(tracker.uri), self.run_id, run))]
+        """The metrics of both runs against each other, as lines to print."""
+        run.flush()
+        return [compared(track.Reader(tracker.uri), self.run_id, run.run_id)[0]]
 
 
 def origin(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) -> Origin | None:

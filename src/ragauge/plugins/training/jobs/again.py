@@ -60,7 +60,7 @@ def prepared(arguments: Sequence[str], conf: Path) -> Iterator[list[str]]:
     told = environment_differences(run.tags, read_packages(files.get(PACKAGES_FILE, "")))
     if registered and "register" not in values:
         told.append("the model is not registered again; to do so: register=<name>")
-    tell(f"rerun of training {run.run_id}", told, "code, Python and packages are the same")
+    tell(f"rerun of training {run.run_id}", told)
     primary = {
         "defaults": ["train_schema", "hydra/train", "_self_"],
         **config,
