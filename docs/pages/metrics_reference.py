@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragauge.contract.metric_names import Metric, spelled
+from ragauge.contract.metrics import Metric, spelled
 from ragauge.findings.order import findings, job_findings
 
 

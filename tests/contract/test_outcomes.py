@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.metric_names import spelled
+from ragauge.contract.metrics import spelled
 from ragauge.contract.outcomes import COLUMNS, FEATURES, RESERVED, Column, UndeclaredColumn, check, names
 
 GUIDE = Path(__file__).parents[2] / "docs" / "library.md"

@@ -14,7 +14,7 @@ from test_sweep import mlflow_runs
 
 from processes import run
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.metric_names import without_groups
+from ragauge.contract.metrics import without_groups
 from ragauge.estimate import fit_predictor
 from ragauge.estimate.portable import portable, read_portable
 from ragauge.estimate.prediction import _outside_share, check_settings, predict, settings_of

@@ -18,7 +18,7 @@ from test_sweep import job_records, mlflow_runs, sweep_folders
 
 from chat_server import QUICK_FAULTS, ChatServer, faults_at
 from processes import Command, clean_environment, until
-from ragauge.contract.metric_names import without_groups
+from ragauge.contract.metrics import without_groups
 from ragauge.llms.ledger import open_ledger
 
 KEY = "sk-planted-0123456789abcdef"

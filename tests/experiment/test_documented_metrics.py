@@ -13,7 +13,7 @@ import pytest
 
 from processes import ROOT, run
 from ragauge.contract.groups import CALLS, RANKINGS
-from ragauge.contract.metric_names import OF_EVERY_CHART, Metric, is_known, measure_metrics, spelled, without_groups
+from ragauge.contract.metrics import OF_EVERY_CHART, Metric, is_known, measure_metrics, spelled, without_groups
 from ragauge.findings.order import findings, job_findings, metrics_of_jobs, metrics_of_sweeps
 from ragauge.measures.rankings import metric_of
 

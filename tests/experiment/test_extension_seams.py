@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from processes import ROOT, run_fresh
-from ragauge.contract.metric_names import without_groups
+from ragauge.contract.metrics import without_groups
 
 PACKAGE = """
 from dataclasses import dataclass

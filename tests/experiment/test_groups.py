@@ -18,7 +18,7 @@ from ragauge.commands import compare
 from ragauge.commands.results import pool
 from ragauge.commands.results import report as report_command
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.metric_names import without_groups
+from ragauge.contract.metrics import without_groups
 from ragauge.estimate import fit_thresholds
 from ragauge.experiment.sweep import pooling, reports
 from ragauge.experiment.sweep.grouping import Group, closest

@@ -19,7 +19,7 @@ from ragauge.commands.results import pool, report
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import system_names
-from ragauge.contract.metric_names import without_groups
+from ragauge.contract.metrics import without_groups
 from ragauge.experiment.sweep import pooling
 from ragauge.show.drawing import LINE_COLOURS
 

@@ -260,7 +260,7 @@ def test_the_predictor_comes_back_as_a_model_with_a_signature(tracker: Tracker, 
     x = pd.DataFrame({"ir_score": np.linspace(0, 1, 20)})
     model = LogisticRegression().fit(x, [1] * 10 + [5] * 10)
     with tracker.run("fit", {}, {}) as run:
-        log_found(run, Found(model=(model, x.head(3))), {"n_tokens": [100]})
+        log_found(run, Found(model=(model, x.head(3))), settings={"n_tokens": [100]})
     mlflow.set_tracking_uri(tracker.uri)
     again, settings = load_predictor(tracker.uri, f"runs:/{run.run_id}/predictor")
     assert settings == {"n_tokens": [100]}

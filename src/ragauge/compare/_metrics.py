@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import pandas as pd
 
@@ -24,22 +25,12 @@ from ragauge.contract.finding import (
     Shown,
 )
 from ragauge.contract.jobs import Compared
-from ragauge.contract.labels import LABELS, MEASURE_OF
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.metric_names import LEAST_JUDGED, MISSING, OF_VERDICTS
+from ragauge.contract.metrics import CLASSICS, LEAST_JUDGED, MEASURE_OF, MISSING, OF_VERDICTS, ORDER, Metric
+from ragauge.findings.order import declared, job_findings
 from ragauge.measures.rankings import CLASSIC_NAMES, metric_of
 
 ALPHA = 0.05
-NAMES = {name: label.short for name, label in LABELS.items()} | CLASSIC_NAMES
-_DEFAULT = (
-    "ir_score", "correct_share", "hallucination_share", "predicted_correct_share",
-    "predicted_hallucination_share", *(f"judge_share_{c}" for c in (1, 2, 3, 4, "missing")), "p_at_1",
-    "r_at_5", "ndcg_at_10", "rr", "judge_repeat_agreement", "judge_reorder_agreement",
-    "judge_position_effect", "cost_usd", "judge_cost_usd",
-)  # fmt: skip
-_BETTER = {name: label.better for name, label in LABELS.items() if label.better} | dict.fromkeys(
-    CLASSIC_NAMES, "higher"
-)
 _KEYS = ("run_id", "run", "system", "n_tokens", "compared")  # columns of the runs that are no metrics
 
 
@@ -47,6 +38,13 @@ def chosen_measures(answers: Sequence[AnswerMeasureInfo]) -> list[AnswerMeasureI
     """The measures shown by default: all except those of rankings, which every job has."""
     kept = {info.name for info in besides_rankings(answers)}
     return [info for info in answers if info.name in kept or info.name not in CLASSIC_NAMES]
+
+
+@cache
+def declared_metrics() -> Mapping[str, Metric]:
+    """The metrics with a label, by name, in the order of a comparison."""
+    found = {one.name: one for one in (*CLASSICS, *declared(job_findings()).values()) if one.label and not one.chart}
+    return dict(sorted(found.items(), key=lambda item: ORDER.index(item[1].group or "")))
 
 
 def choose_metrics(runs: Compared, asked: str | None = None, everything: bool = False) -> list[str]:
@@ -57,7 +55,9 @@ def choose_metrics(runs: Compared, asked: str | None = None, everything: bool = 
     """
     values = runs.runs.drop(columns=list(_KEYS), errors="ignore")
     known = [c for c in map(str, values) if values[c].notna().any()]
-    default = (*_DEFAULT, *(info.name for info in chosen_measures(runs.answer_measures)), *runs.package_metrics)
+    own = [name for name, metric in declared_metrics().items() if metric.listed != "on request"]
+    measures = (info.name for info in chosen_measures(runs.answer_measures))
+    default = list(dict.fromkeys((*own, *measures, *runs.package_metrics)))
     if everything:
         ends = {f"{c}{end}" for c in known for end in ("_lo", "_hi")}
         return [*(c for c in default if c in known), *(c for c in known if c not in {*ends, *default})]
@@ -77,7 +77,9 @@ def choose_metrics(runs: Compared, asked: str | None = None, everything: bool = 
 
 def title_of(metric: str, answers: Mapping[str, AnswerMeasureInfo]) -> str:
     """The title of a metric; `answers` are the answer measures by name."""
-    return column_label(answers[metric]) if metric in answers and metric not in NAMES else NAMES.get(metric, metric)
+    if (own := declared_metrics().get(metric)) is not None:
+        return own.label
+    return column_label(answers[metric]) if metric in answers else metric
 
 
 class MetricsLogged(ComparisonFinding):
@@ -96,7 +98,7 @@ class MetricsLogged(ComparisonFinding):
     def show(self, runs: Compared, value: pd.DataFrame, found: Founds) -> Shown:
         """A row per run, further measures in a table of their own; the best is marked."""
         answers = {info.name: info for info in runs.answer_measures}
-        beside = [name for name in runs.metrics if name in answers and name not in NAMES]
+        beside = [name for name in runs.metrics if name in answers and name not in declared_metrics()]
         parts = {"Metrics": [name for name in runs.metrics if name not in beside], "Measures": beside}
         common = runs.common
         on = f" on {common['dataset']}" if "dataset" in common else ""
@@ -140,9 +142,10 @@ def _column(
     values = table[name]
     known = values.dropna()
     is_whole = len(known) > 0 and bool((known % 1 == 0).all()) and bool((known.abs() > 1).any())
+    own = declared_metrics().get(name)
     kind: Kind = "whole" if is_whole else "usd" if name.endswith("cost_usd") else "score"
     best = pd.Series(False, index=table.index)
-    if better := _BETTER.get(name) or (answers[name].direction if name in answers else ""):
+    if better := own.better if own is not None else answers[name].direction if name in answers else "":
         is_lower = better == "lower"
         ranked = values
         if name in OF_VERDICTS:  # what has no verdict counts against a run, and mostly unknown shares are not compared

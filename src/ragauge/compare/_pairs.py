@@ -9,12 +9,12 @@ from typing import Any
 import pandas as pd
 
 from ragauge.compare._metrics import ALPHA, title_of
-from ragauge.contract import labels
 from ragauge.contract.errors import DataError
 from ragauge.contract.families import NOT_SIMULTANEOUS
 from ragauge.contract.finding import DIFFERS, Cell, Col, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
 from ragauge.contract.jobs import Compared
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.metrics import HEADLINES, METRICS
 from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate import compare_pairs
 from ragauge.estimate.clusters import clustered_text, clusterings
@@ -92,8 +92,8 @@ def by_run(outcomes: pd.DataFrame, table: pd.DataFrame, name: str, ends: Mapping
 def shown_titles(runs: Compared, measures: Iterable[str]) -> dict[str, str]:
     """Titles of the shown measures: the headline's, and the answer measures among the metrics."""
     answers = {info.name: info for info in runs.answer_measures}
-    shown = [m for m in dict.fromkeys(measures) if m in labels.HEADLINES or m in runs.metrics]
-    return {m: labels.label(m) if m in labels.HEADLINES else title_of(m, answers) for m in shown}
+    shown = [m for m in dict.fromkeys(measures) if m in HEADLINES or m in runs.metrics]
+    return {m: METRICS[m].label if m in HEADLINES else title_of(m, answers) for m in shown}
 
 
 @dataclass(frozen=True)
@@ -144,12 +144,12 @@ class PairedDifferences(ComparisonFinding):
 def _headline(runs: Compared, pairs: pd.DataFrame) -> list[Section]:
     """The differences in IR score, right answers and hallucinations."""
     by_run = {(row["run_id"], row["measure"]): row for row in pairs.to_dict("records")}
-    shown = [measure for measure in labels.HEADLINES if (pairs["measure"] == measure).any()]
+    shown = [measure for measure in HEADLINES if (pairs["measure"] == measure).any()]
     if not shown:
         return []
     heads: list[Col | str] = ["run"]
     for measure in shown:
-        heads += ["topics", f"{labels.label(measure)}, difference", "p", "p, Holm"]
+        heads += ["topics", f"{METRICS[measure].label}, difference", "p", "p, Holm"]
     rows: list[list[Cell]] = []
     for run_id in dict.fromkeys(pairs["run_id"]):
         cells: list[Cell] = [runs.names[run_id]]
@@ -243,6 +243,6 @@ class AsPeopleJudge(ComparisonFinding):
         for row in value.to_dict("records"):
             topics, *tested = _difference(row)
             by_judge = Num(row["judge_difference"], "signed")
-            rows.append([runs.names[row["run_id"]], labels.label(row["measure"]), topics, by_judge, *tested])
+            rows.append([runs.names[row["run_id"]], METRICS[row["measure"]].label, topics, by_judge, *tested])
         heading = f"{runs.pairs_heading}, as people would judge (verdicts corrected by labels)"
         return Shown([Section(heading, [Grid(heading, _OF_PEOPLE, rows)])] if rows else [])

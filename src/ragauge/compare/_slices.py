@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from ragauge.compare._metrics import ALPHA, chosen_measures
-from ragauge.contract import labels
 from ragauge.contract.answer_measures import column_label
 from ragauge.contract.finding import (
     DIFFERS,
@@ -26,7 +25,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Compared
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.metric_names import MISSING
+from ragauge.contract.metrics import HEADLINES, METRICS, MISSING
 from ragauge.contract.outcomes import PREFIX
 from ragauge.estimate.pairs import corrected
 from ragauge.estimate.slices import (
@@ -40,7 +39,7 @@ from ragauge.estimate.slices import (
 from ragauge.estimate.slicing import slicings
 
 # Of a slice: a metric and the measure of its difference.
-_MEASURES = {**{labels.METRIC_OF.get(name, name): name for name in labels.HEADLINES}, MISSING: ""}
+_MEASURES = {**{metric.name: measure for measure, metric in HEADLINES.items()}, MISSING: ""}
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def slice_tables(
 
 def _grid(found: SliceTables, runs: Compared) -> Grid:
     """Per slice and run: topics, each measure with its interval, and its difference from the baseline."""
-    named = {name: (labels.label(name), of) for name, of in _MEASURES.items()}
+    named = {name: (METRICS[name].label, of) for name, of in _MEASURES.items()}
     shown = {info.name: (column_label(info), info.name) for info in chosen_measures(runs.answer_measures)}
     measures = {m: titles for m, titles in (named | shown).items() if (found.estimates["measure"] == m).any()}
     if not found.some_missing:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ragauge.compare._metrics import NAMES
-from ragauge.contract import labels
 from ragauge.contract.finding import Cell, Col, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
 from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.contract.jobs import Compared
+from ragauge.contract.metrics import METRICS
 from ragauge.contract.outcomes import CAUSE
 from ragauge.diagnose.failures import transitions
 from ragauge.estimate.outcomes import LACK, RIGHT
 
 _MAX_ROWS = 12  # changed causes shown of one run
-_KINDS = {"ir_score": labels.label("ir_score"), "class": "judge class"}
+_KINDS = {"ir_score": METRICS["ir_score"].label, "class": "judge class"}
 _LONG = [
-    Col("qid"), Col("question", left=True, wrap=True), Col("run", left=True), Col(labels.label("ir_score")),
+    Col("qid"), Col("question", left=True, wrap=True), Col("run", left=True), Col(METRICS["ir_score"].label),
     Col("class", left=True), Col("answer", left=True, wrap=True),
 ]  # fmt: skip
 
@@ -77,7 +76,7 @@ def _most(runs: Compared, kind: str, every: pd.DataFrame) -> Section:
         for run_id, end in ((runs.baseline, "_base"), (row["run_id"], "")):
             first = [str(row["qid"]), str(row["query"])] if end else ["", ""]
             label, answer = row[f"label{end}"], row[f"answer{end}"]
-            judged = NAMES[f"judge_share_{'missing' if pd.isna(label) else int(label)}"]
+            judged = METRICS[f"judge_share_{'missing' if pd.isna(label) else int(label)}"].label
             said = "no answer" if pd.isna(answer) else str(answer)
             rows.append([*first, runs.names[run_id], Num(row[f"ir_score{end}"]), judged, said])
     return Section(heading, [Grid(heading, _LONG, rows)])

@@ -18,7 +18,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.families import Families
 from ragauge.contract.finding import Shown
 from ragauge.contract.jobs import Compared
-from ragauge.contract.metric_names import from_tags as metrics_of
+from ragauge.contract.metrics import from_tags as metrics_of
 from ragauge.contract.visible import csv_text
 from ragauge.show import tables
 

@@ -14,7 +14,7 @@ from typing import Any, get_args, get_type_hints
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.groups import ANSWERS
 from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
-from ragauge.contract.metric_names import COSTS, MEASURE_ENDS, OF_EVERY_JOB, OF_EVERY_SWEEP, spelled
+from ragauge.contract.metrics import COSTS, MEASURE_ENDS, OF_EVERY_JOB, OF_EVERY_SWEEP, spelled
 from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.contract.outcomes import names
 

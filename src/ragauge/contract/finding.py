@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ragauge.contract.jobs import Compared, Job, Jobs
     from ragauge.contract.measures import AnswerMeasureInfo
-    from ragauge.contract.metric_names import Metric
+    from ragauge.contract.metrics import Metric
 
 Kind = Literal[
     "score", "share", "points", "signed", "whole", "p", "usd", "seconds", "milliseconds"

@@ -16,7 +16,7 @@ import pandas as pd
 
 from ragauge.contract.frames import JUDGE_CLASSES, SCHEMAS, USAGE, Kind, Schema, check_schema
 from ragauge.contract.groups import ANSWERS, GROUPS
-from ragauge.contract.metric_names import spelled
+from ragauge.contract.metrics import IR_SCORE, spelled
 from ragauge.contract.topics import HISTORY, QUESTIONS, labelled_as
 
 LABEL_OF = "human_label_of"
@@ -65,7 +65,7 @@ COLUMNS = (
     Column("label", "verdicts", "label", "the judge's class of the answer, 1 to 5", compared=True),
     Column(
         "ir_score", "scores", "float?", "how much of the evidence stands in the context",
-        unit="share", label="IR score", better="higher", feature=True, compared=True,
+        unit="share", label=IR_SCORE.label, better=IR_SCORE.better, feature=True, compared=True,
     ),
     Column("answer_reference", "dataset", "str?", "the reference answer", compared=True),
     Column("evidence", "dataset", "list", "the texts of the evidence", of="table", compared=True),

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.labels import HEADLINES
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.metrics import HEADLINES
 from ragauge.estimate.best import BestSystems, best_sets
 from ragauge.estimate.intervals import LEVEL, Estimate, bootstrap_mean, bounded_mean
 from ragauge.estimate.outcomes import (

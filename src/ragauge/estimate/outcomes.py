@@ -20,7 +20,7 @@ import pandas as pd
 from ragauge.contract.answer_measures import NO_REFERENCE, NOT_SAMPLED
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import HALLUCINATIONS, JUDGE_CLASSES
-from ragauge.contract.metric_names import LEAST_JUDGED
+from ragauge.contract.metrics import LEAST_JUDGED
 from ragauge.contract.outcomes import CLUSTER, TARGET
 
 CLASSES = np.array(list(JUDGE_CLASSES))

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ragauge.contract.errors import DataError
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.metric_names import MISSING
+from ragauge.contract.metrics import MISSING
 from ragauge.contract.outcomes import PREFIX
 from ragauge.estimate.board import measured_mean, rejection, share_estimates
 from ragauge.estimate.intervals import LEVEL, Estimate, bounded_mean, effective_topics, units_among, wilson_interval

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge import track
 from ragauge.contract import answer_measures as shown
-from ragauge.contract import metric_names
+from ragauge.contract import metrics
 from ragauge.contract.component import Describes, ReadsFiles
 from ragauge.contract.groups import ANSWERS, AROUND_RETRIEVER, GROUPS
 from ragauge.contract.identity import identity
@@ -78,7 +78,7 @@ def describe(job: MeasuredJob, run: track.Run) -> None:
     known = {"dataset_digest": pipeline.entry("dataset").digest, **descriptions(pipeline)}
     record["dataset"] = dataset_of(pipeline)
     run.dataset(**record["dataset"])
-    run.tag({**known, **shown.as_tag(job.answer_measures), **metric_names.as_tag(metrics_of_packages(job.findings))})
+    run.tag({**known, **shown.as_tag(job.answer_measures), **metrics.as_tag(metrics_of_packages(job.findings))})
     record["answer_measures"] = shown.as_record(job.answer_measures)
     if (condition := offered(pipeline.components.retriever, RetrieverOffers).condition) is not None:
         record["condition"] = condition

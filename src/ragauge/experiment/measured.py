@@ -21,7 +21,7 @@ from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.slicing import with_slices
 from ragauge.experiment.stages.order import question_stages
 from ragauge.findings.failures import with_failures
-from ragauge.findings.order import job_findings
+from ragauge.findings.order import declared, job_findings
 from ragauge.findings.per_question import with_labels_of_people
 from ragauge.show.drawing import save
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ragauge.contract.frames import Batches
     from ragauge.contract.measures import AnswerMeasureInfo
+    from ragauge.contract.metrics import Declared
     from ragauge.experiment.stages.pipeline import Pipeline
     from ragauge.experiment.stages.stage import Stage
 
@@ -106,6 +107,11 @@ class MeasuredJob:
         """The findings of the job, in order."""
         return findings_for(self.cfg)
 
+    @cached_property
+    def declared(self) -> Declared:
+        """What the findings say of their metrics."""
+        return declared(self.findings)
+
     def find_out(self, after: After, run: track.Run) -> None:
         """Computes, logs and prints the findings of this phase."""
         for finding in self.findings:
@@ -115,7 +121,7 @@ class MeasuredJob:
             if found is None:
                 continue
             self.log(run, found.metrics)
-            track.log_found(run, replace(found, metrics={}), registered_name=self.cfg.register_predictor)
+            track.log_found(run, replace(found, metrics={}), self.declared, registered_name=self.cfg.register_predictor)
             self.found[finding.name] = found.value
             self.record |= found.record
             shown = finding.show(self, found.value, self.found)
@@ -126,7 +132,7 @@ class MeasuredJob:
     def log(self, run: track.Run, metrics: Mapping[str, float]) -> None:
         """Logs metrics with new names."""
         new = {name: value for name, value in metrics.items() if name not in self.metrics}
-        run.metrics(new)
+        run.metrics(new, declared=self.declared)
         self.metrics |= new
 
     def tag_entries(self, run: track.Run) -> list[str]:

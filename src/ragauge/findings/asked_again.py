@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
 from ragauge.contract.answering import BatchJudge, judges_together
 from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, JobFinding, Num, Section, Shown, Text
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.metrics import Metric
 from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate import judge_stability, summary
 from ragauge.findings.cost import costs_of_replies
@@ -29,14 +30,20 @@ _REPEATED = (
 )
 
 
+def _repeated(name: str, label: str, unit: Literal["share", "signed"] = "share") -> Metric:
+    return Metric(f"{name}{{,_lo,_hi}}", label=label, unit=unit, group="judge", listed="compare")
+
+
 class JudgedAgain(JobFinding):
     """The stability of the job's judge."""
 
     name = "judged_again"
     metrics = (
-        "judge_repeat_{pairs,topics}",
-        "judge_{repeat,reorder}_{agreement,kappa}{,_lo,_hi}",
-        "judge_position_effect{,_lo,_hi}",
+        Metric("judge_repeat_{pairs,topics}", group="judge"),
+        _repeated("judge_repeat_agreement", "judge asked again, equal"),
+        _repeated("judge_reorder_agreement", "judge, other order, equal"),
+        _repeated("judge_position_effect", "judge's position effect", "signed"),
+        Metric("judge_{repeat,reorder}_kappa{,_lo,_hi}", group="judge"),
     )
 
     def compute(self, job: Job, found: Founds) -> Found | None:

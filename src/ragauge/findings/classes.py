@@ -27,7 +27,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import Jobs
-from ragauge.contract.metric_names import Metric
+from ragauge.contract.metrics import Metric
 from ragauge.estimate import HEADLINE_SHARES, asked, ppi_shares
 from ragauge.estimate.outcomes import POPULATION, TOPICS, of_these_topics, with_classes
 from ragauge.findings import study

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ragauge.contract.finding import Finding, Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.metrics import Metric
 from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate.clusters import clustered_line, clustered_text, clusterings
 
@@ -13,7 +14,7 @@ class ClustersFound(JobFinding):
 
     name = "clusters"
     after = "all"
-    metrics = ("clusters", "cluster_icc", "cluster_width_ratio")
+    metrics = (Metric("{clusters,cluster_icc,cluster_width_ratio}", group="size"),)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """For right answers, or for IR scores without verdicts; None without clusters."""

@@ -29,7 +29,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.groups import CALLS, GROUPS
 from ragauge.contract.jobs import Job, Jobs
-from ragauge.contract.metric_names import COSTS
+from ragauge.contract.metrics import COSTS, Metric
 from ragauge.contract.offers import ChatOffers, PartOffers, offered
 from ragauge.contract.replies import CUT
 from ragauge.show.formats import milliseconds, seconds, usd, whole
@@ -46,7 +46,12 @@ class Costs(JobFinding):
 
     name = "costs"
     after = "answers"
-    metrics = (*COSTS, "answers_*_llm_calls{,_cached}", "context_tokens", "{cost_usd,seconds}_per_topic")
+    metrics = (
+        *COSTS,
+        Metric("answers_*_llm_calls{,_cached}", group="cost"),
+        Metric("context_tokens", group="cost"),
+        Metric("{cost_usd,seconds}_per_topic", group="cost"),
+    )
 
     def compute(self, job: Job, found: Founds) -> Found:
         """Lines about the replies; the judge's costs are in `judge_costs`."""

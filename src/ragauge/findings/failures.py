@@ -30,6 +30,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.metrics import Metric
 from ragauge.contract.outcomes import CAUSE, DECIDED_BY
 from ragauge.diagnose.causes import CAUSES, OF_RETRIEVAL, causes
 from ragauge.diagnose.failures import (
@@ -66,7 +67,7 @@ class FailuresFound(JobFinding):
     """The causes of failure."""
 
     name = "failures"
-    metrics = ("failure_*_share{,_lo,_hi}",)
+    metrics = (Metric("failure_*_share{,_lo,_hi}", group="funnel"),)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """The shares of the causes, or None without any. Tables: the failed topics, shares, slices."""

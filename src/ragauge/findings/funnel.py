@@ -25,6 +25,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.metrics import Metric
 from ragauge.contract.outcomes import CLUSTER
 from ragauge.diagnose.funnel import CLASSES, answers_by_evidence, funnel, funnel_metrics, funnel_of_metrics
 from ragauge.findings.tables import number, of_each, table, together
@@ -42,7 +43,12 @@ class FunnelFound(JobFinding):
 
     name = "funnel"
     after = "scores"
-    metrics = ("funnel_{corpus,best_chunk,candidates,reranked,expanded,compressed,context}{,_change}{,_lo,_hi}",)
+    metrics = (
+        Metric(
+            "funnel_{corpus,best_chunk,candidates,reranked,expanded,compressed,context}{,_change}{,_lo,_hi}",
+            group="funnel",
+        ),
+    )
 
     def compute(self, job: Job, found: Founds) -> Found:
         """The frame of `evidence_parts`; None without a funnel."""

@@ -25,7 +25,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Job, Jobs
-from ragauge.contract.metric_names import Metric
+from ragauge.contract.metrics import IR_SCORE, Metric
 from ragauge.findings import study
 from ragauge.findings.tables import number
 from ragauge.measures.floor import is_corrected, short_of_text
@@ -40,7 +40,9 @@ class ScoreFound(JobFinding):
     name = "ir_score"
     after = "scores"
     metrics = (
-        "ir_score{,_lo,_hi,_floor,_topics}",
+        IR_SCORE,
+        Metric("ir_score_floor", group=""),
+        Metric("ir_score_topics", group="size"),
         Metric("{ir_score,ir_score_floor}_at_n{,/*}", chart=True),
     )
 

@@ -12,6 +12,7 @@ import pandas as pd
 from ragauge.contract.answer_measures import NO_CONTEXT, NO_DOCUMENT
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
+from ragauge.contract.metrics import Metric
 from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.topics import is_unanswerable, scorable
 from ragauge.contract.visible import visible
@@ -28,7 +29,7 @@ class Skipped(JobFinding):
 
     name = "skipped"
     after = "scores"
-    metrics = ("topics_skipped",)
+    metrics = (Metric("topics_skipped", group="size"),)
 
     def compute(self, job: Job, found: Founds) -> Found:
         """The reasons."""
@@ -46,7 +47,10 @@ class Lacking(JobFinding):
     name = "lacking"
     after = "scores"
     metrics = (
-        "topics_{without_contexts,without_documents,without_evidence,lost_evidence,without_reference,unanswerable}",
+        Metric(
+            "topics_{without_contexts,without_documents,without_evidence,lost_evidence,without_reference,unanswerable}",
+            group="size",
+        ),
     )
 
     def compute(self, job: Job, found: Founds) -> Found:

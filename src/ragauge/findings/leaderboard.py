@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract import labels
 from ragauge.contract.answer_measures import besides_rankings, column_label
 from ragauge.contract.families import NOT_SIMULTANEOUS
 from ragauge.contract.finding import (
@@ -29,7 +28,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.metric_names import LEAST_JUDGED
+from ragauge.contract.metrics import HEADLINES, LEAST_JUDGED, METRICS, Metric
 from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate import compare_pairs, leaderboard
 from ragauge.estimate import summary as metrics_of
@@ -92,8 +91,8 @@ class Board:
         """The name of a measure in a sentence, with its questions if some are unanswerable."""
         if measure == "correct" and "rejection_share" in self.frame:
             return "right answers to answerable questions"
-        if measure in labels.HEADLINES:
-            return labels.noun(measure)
+        if measure in HEADLINES:
+            return METRICS[measure].words
         return next(info.label for info in self.infos if info.name == measure)
 
     def alike_sentences(self, measure: str) -> list[str]:
@@ -105,7 +104,7 @@ class Leaderboard(Finding):
     """The leaderboard of a sweep, its first result."""
 
     name = "leaderboard"
-    metrics = ("best_set_size_*", "top_optimism_*", "detectable_difference_*")
+    metrics = (Metric("{best_set_size,top_optimism,detectable_difference}_*", group="leaderboard"),)
 
     def compute(self, jobs: Jobs, found: Founds) -> Found:
         """`Board`, its tables and metrics."""
@@ -198,7 +197,7 @@ def _table(jobs: Jobs, value: Board) -> Grid:
     several = _ranked_by(jobs, value)
     columns: list[Col | str] = ["System"]
     if value.scored:
-        columns.append(labels.label("ir_score"))
+        columns.append(METRICS["ir_score"].label)
     if value.judged:
         columns += ["Right", "Hallucination / classes 2 and 4"]
         columns += [Col(str(c), SHORT[c]) for c in (1, 2, 3, 4)]
@@ -250,7 +249,7 @@ def _ranked_by(jobs: Jobs, value: Board) -> list[AnswerMeasureInfo]:
 
 
 def _chance(value: Board) -> list[Text]:
-    optimism = value.best.optimism_at_top(labels.HEADLINES)
+    optimism = value.best.optimism_at_top(list(HEADLINES))
     words = {
         "ir_score": (lambda v: score(v), "of the best IR score"),
         "correct": (lambda v: f"{100 * v:.1f} points", "of the most right answers"),
@@ -277,7 +276,7 @@ def _tests(jobs: Jobs, value: Board, sampled: bool) -> Fold:
         return [
             f"{pair['a']} – {pair['b']}",
             Tagged(
-                labels.difference(str(pair["measure"])) if info is None else column_label(info) + ", points" * points,
+                METRICS[str(pair["measure"])].difference if info is None else column_label(info) + ", points" * points,
                 "" if jobs.families.is_primary(str(pair["measure"])) else "exploratory",
                 "none",
             ),

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from ragauge.contract.finding import After, Finding, JobFinding
 from ragauge.contract.loading import findings_of, points_used
-from ragauge.contract.metric_names import OF_EVERY_JOB, OF_EVERY_SWEEP, spelled
+from ragauge.contract.metrics import OF_EVERY_JOB, OF_EVERY_SWEEP, Metric, by_name, spelled
 from ragauge.findings.answers import AnswersMeasured, RecordedAnswers
 from ragauge.findings.asked_again import JudgedAgain
 from ragauge.findings.clusters import ClustersFound
@@ -83,6 +83,11 @@ def job_findings(config: Mapping[str, Any] | None = None) -> list[JobFinding]:
     needs = get_args(After)
     found = findings_of(JobFinding, _OF_JOBS, points_used(JobFinding.group_on_use, config))
     return sorted(found, key=lambda one: (needs.index(one.after), isinstance(one, Costs | JudgeCosts)))
+
+
+def declared(findings: Iterable[JobFinding | Finding]) -> dict[str, Metric]:
+    """The metrics that findings declare, by their names (some with a *)."""
+    return by_name(metric for finding in findings for metric in finding.metrics)
 
 
 def metrics_of_jobs() -> list[str]:

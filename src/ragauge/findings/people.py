@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract import labels
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import (
     Block,
@@ -28,6 +27,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.metrics import METRICS, Metric
 from ragauge.contract.topics import QUESTIONS, labelled_as, measured_as
 from ragauge.estimate import Agreement
 from ragauge.estimate import summary as metrics_of
@@ -46,7 +46,8 @@ class PeopleFound(JobFinding):
     name = "people"
     metrics = (
         "ares_{context_relevance,answer_faithfulness,answer_relevance}_{ppi,labels_only}{,_lo,_hi}",
-        "ares_{context_relevance,answer_faithfulness,answer_relevance}_{labels,ppi_effective_n,ppi_lambda}",
+        "ares_{context_relevance,answer_faithfulness,answer_relevance}_{labels,ppi_lambda}",
+        Metric("ares_{context_relevance,answer_faithfulness,answer_relevance}_ppi_effective_n", group="judge"),
     )
 
     def compute(self, job: Job, found: Founds) -> Found:
@@ -190,7 +191,7 @@ def _pairs(pairs: pd.DataFrame) -> Grid:
         pairs,
         lambda pair: [
             f"{pair['a']} – {pair['b']}",
-            labels.difference(pair["measure"]),
+            METRICS[pair["measure"]].difference,
             Num(pair["judge_difference"], "points"),
             number(pair, "difference", "points"),
             Num(pair["p"], "p"),

@@ -17,6 +17,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.metrics import Metric
 from ragauge.estimate.prediction import predict
 from ragauge.findings.tables import SHORT, number
 from ragauge.show.formats import share
@@ -28,10 +29,18 @@ class Predicted(JobFinding):
     name = "predicted"
     after = "all"
     metrics = (
-        "predicted_{share_1,share_2,share_3,share_4,share_5,correct_share,hallucination_share}{,_lo,_hi}",
-        "predicted_outside_share",
-        "unjudged_{right,lack}_mae_{predictor,thresholds,unchanged}",
-    )
+        Metric(
+            "predicted_correct_share{,_lo,_hi}", label="predicted right", better="higher", unit="share",
+            group="predictor", headline=True, listed="compare",
+        ),
+        Metric(
+            "predicted_hallucination_share{,_lo,_hi}", label="predicted hallucination", better="lower", unit="share",
+            group="predictor", listed="compare",
+        ),
+        Metric("predicted_share_{1,2,3,4,5}{,_lo,_hi}", group="predictor"),
+        Metric("predicted_outside_share", group="predictor"),
+        Metric("unjudged_{right,lack}_mae_{predictor,thresholds,unchanged}", group="predictor"),
+    )  # fmt: skip
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """The prediction; None without a predictor."""

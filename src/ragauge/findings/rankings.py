@@ -20,6 +20,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.frames import count_rows
 from ragauge.contract.jobs import Job, Jobs
+from ragauge.contract.metrics import Metric
 from ragauge.contract.offers import PartOffers, offered
 from ragauge.findings.tables import number
 from ragauge.measures import qrels_of, write_qrels, write_trec_run
@@ -32,7 +33,7 @@ class Retrieving(JobFinding):
     name = "retrieving"
     after = "scores"
     metrics = (
-        "n_chunks",
+        Metric("n_chunks", group="size"),
         "seconds_made_{chunks,index}",
         "ann_recall_at_10",
         "rewriter_{failed,similarity,new_hits}",

@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract import labels
 from ragauge.contract.answer_measures import column_label
 from ragauge.contract.finding import (
     Block,
@@ -33,7 +32,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.metric_names import MISSING
+from ragauge.contract.metrics import HEADLINES, METRICS, MISSING, capitalised
 from ragauge.contract.outcomes import PREFIX
 from ragauge.estimate import summary
 from ragauge.estimate.board import REJECTION
@@ -182,8 +181,8 @@ class Slices(Finding):
     def show(self, jobs: Jobs, value: SliceTables, found: Founds) -> Shown:
         """A table for each slicing and measure, a column per system."""
         infos = {info.name: info for info in jobs.answer_measures}
-        names = {name: labels.title(labels.label(name)) for name in _MEASURES} | {
-            REJECTION: labels.title(labels.noun(REJECTION))
+        names = {name: capitalised(METRICS[name].label) for name in _MEASURES} | {
+            REJECTION: capitalised(METRICS[REJECTION].words)
         }
         names |= {name: column_label(info) for name, info in infos.items()}
         if not value.some_missing:
@@ -266,9 +265,7 @@ def _pair(differences: pd.DataFrame | None, by: str, infos: Infos, family: str) 
     if differences is None or not (differences["slicing"] == by).any():
         return []
     rows = differences[differences["slicing"] == by]
-    measures = {
-        name: labels.title(labels.difference(name)) for name in labels.HEADLINES if (rows["measure"] == name).any()
-    }
+    measures = {name: capitalised(METRICS[name].difference) for name in HEADLINES if (rows["measure"] == name).any()}
     measures |= {
         name: column_label(info) + (", points" if info.unit == "share" else "")
         for name, info in infos.items()

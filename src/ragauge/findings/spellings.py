@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
+from ragauge.contract.metrics import Metric
 from ragauge.measures.floor import raw
 from ragauge.measures.matching import BatchedMeasure
 from ragauge.measures.spellings import TOPICS, respelled
@@ -14,7 +15,7 @@ class Respelled(JobFinding):
 
     name = "spellings"
     after = "scores"
-    metrics = ("evidence_respelled",)
+    metrics = (Metric("evidence_respelled", group="size"),)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """The sentence; None without such parts, or if the measure compares no characters."""

@@ -8,17 +8,17 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract import labels
 from ragauge.contract.answer_measures import besides_rankings, column_label
 from ragauge.contract.families import Families
 from ragauge.contract.groups import CALLS
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.metrics import HEADLINES, METRICS
 from ragauge.contract.visible import table, visible
 
 WIDTH = 80  # columns of what a sweep prints at its end
 _RANKINGS = 3  # columns of measures of rankings on the terminal
 _SYSTEM = "system"
-_HEADLINES = {name: labels.label(name) for name in labels.HEADLINES}
+_HEADLINES = {name: METRICS[name].label for name in HEADLINES}
 
 
 def job_line(name: str, values: Mapping[str, float]) -> str:

@@ -27,7 +27,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.identity import identity
 from ragauge.contract.jobs import Job, Jobs
-from ragauge.contract.metric_names import ESTIMATES, Metric
+from ragauge.contract.metrics import ESTIMATES, NO_VERDICT, SHARES, Metric
 from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.outcomes import COLUMNS, names
 from ragauge.estimate import fit_thresholds, share_by_zone, summary
@@ -47,13 +47,13 @@ class Estimates(JobFinding):
 
     name = "estimates"
     metrics = (
-        "{correct_share,hallucination_share,rejection_share}{,_lo,_hi}",
-        "judge_share_{1,2,3,4,5,missing}{,_lo,_hi}",
-        "judged{,_of}_topics",
-        "correct_share_prompt_*",
-        "judge_prompt_spread",
-        "{correct,hallucination}_share_{effective_n,classical,classical_lo,classical_hi}",
-        "human_{correct,hallucination}_share{,_lo,_hi,_effective_n,_classical}",
+        *SHARES,
+        NO_VERDICT,
+        Metric("judged{,_of}_topics", group="judge"),
+        Metric("correct_share_prompt_*", group="judge"),
+        Metric("judge_prompt_spread", group="judge"),
+        Metric("{correct,hallucination}_share_{effective_n,classical,classical_lo,classical_hi}", group="judge"),
+        Metric("human_{correct,hallucination}_share{,_lo,_hi,_effective_n,_classical}", group="judge"),
         *ESTIMATES,
     )
 

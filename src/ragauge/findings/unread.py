@@ -15,6 +15,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.frames import Batches, count_rows, in_pieces
 from ragauge.contract.jobs import Job
+from ragauge.contract.metrics import Metric
 from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.retrieval import EmbedsTexts, OverRetrievers, ReadsTokens, ShowsPassages
 from ragauge.contract.visible import visible
@@ -64,7 +65,7 @@ class UnreadTexts(JobFinding):
 
     name = "unread"
     after = "scores"
-    metrics = (f"unread_{{{','.join(_GROUPS)}}}_{{texts,share}}",)
+    metrics = (Metric(f"unread_{{{','.join(_GROUPS)}}}_{{texts,share}}", group="size"),)
 
     def compute(self, job: Job, found: Founds) -> Found:
         """An `Unread` per model that truncates a text."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract import labels
+from ragauge.contract.metrics import METRICS
 from ragauge.contract.visible import visible
 
 _ROWS = 5  # topics of a job that are shown
@@ -47,7 +47,7 @@ def job_html(
 ) -> str:
     """HTML of a job: name, MLflow run, folder, main metrics and first topics."""
     shown = [
-        (labels.noun(metric), _interval(metrics, metric) if metric != "cost_usd" else f"{metrics[metric]:.4f}")
+        (METRICS[metric].words, _interval(metrics, metric) if metric != "cost_usd" else f"{metrics[metric]:.4f}")
         for metric in _METRICS
         if metric in metrics
     ]

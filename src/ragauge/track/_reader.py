@@ -18,7 +18,7 @@ import pandas as pd
 
 from ragauge.contract import provenance
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.metric_names import in_group, without_groups
+from ragauge.contract.metrics import in_group, without_groups
 from ragauge.contract.redact import redact
 from ragauge.track._lost import close_orphans_once
 from ragauge.track.connection import connect, local_database, missing_database, pages, quiet, reachable, with_tags

@@ -22,7 +22,7 @@ import pandas as pd
 
 from ragauge.contract import provenance
 from ragauge.contract.finding import Found
-from ragauge.contract.metric_names import in_group
+from ragauge.contract.metrics import COMMON, Declared, in_group
 from ragauge.contract.redact import redact, redact_config, redact_tree
 from ragauge.contract.visible import csv_text
 from ragauge.track._lost import Point, close_orphans_once, emptied, lost_run
@@ -69,12 +69,20 @@ class Run:
         """Sets tags, without secrets."""
         self._tags |= _texts(tags)
 
-    def metrics(self, values: Mapping[str, float], curves: Mapping[str, Mapping[int, float]] | None = None) -> None:
-        """Logs metrics (NaN ones are left out) and step charts {name: {step: value}}, each in its group."""
+    def metrics(
+        self,
+        values: Mapping[str, float],
+        curves: Mapping[str, Mapping[int, float]] | None = None,
+        declared: Declared = COMMON,
+    ) -> None:
+        """Logs metrics (NaN ones are left out) and step charts {name: {step: value}}, each in its group.
+
+        declared: what findings declare of them.
+        """
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
-        self._metrics += [Metric(in_group(k), float(v), now, 0) for k, v in values.items() if v == v]
+        self._metrics += [Metric(in_group(k, declared), float(v), now, 0) for k, v in values.items() if v == v]
         for name, curve in (curves or {}).items():
             points = [(int(step), float(v)) for step, v in sorted(curve.items()) if v == v]
             self._metrics += [Metric(in_group(name), value, now, step) for step, value in points]
@@ -169,14 +177,19 @@ class Run:
 
 
 def log_found(
-    run: Run, found: Found, settings: Mapping[str, Any] | None = None, registered_name: str | None = None
+    run: Run,
+    found: Found,
+    declared: Declared = COMMON,
+    settings: Mapping[str, Any] | None = None,
+    registered_name: str | None = None,
 ) -> None:
     """Logs metrics with their charts, tables, files and the model of one finding.
 
+    declared: what findings declare of metrics.
     settings: the meaning of the scores, for a model that is no folder yet; registered_name: that of the model in
         MLflow's registry.
     """
-    run.metrics(found.metrics, found.steps)
+    run.metrics(found.metrics, found.steps, declared)
     run.days(found.days)
     for name, frame in found.logged.items():
         run.table(frame, f"{name}.json")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from ragauge.contract.metric_names import in_group
+from ragauge.contract.metrics import in_group
 
 OWN = "ragauge-"  # how the keys of ragauge's views begin
 JOBS, CHARTS = f"{OWN}jobs", f"{OWN}charts"

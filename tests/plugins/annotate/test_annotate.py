@@ -17,7 +17,7 @@ from chat_server import ChatServer, digest_of
 from kills import Kill, check_kills, kill_and_read
 from plugins.annotate.scripted_reader import DOCS, PASSAGES, SAID, TOPICS, asked_about, fails, reply, write
 from processes import Command, clean_environment, until
-from ragauge.contract.metric_names import without_groups
+from ragauge.contract.metrics import without_groups
 from ragauge.plugins.annotate.command import main
 
 CONCURRENCY = 4

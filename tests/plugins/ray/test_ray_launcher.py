@@ -25,7 +25,7 @@ from processes import ROOT, RUN, clean_environment, until
 from ragauge import __version__
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.interruption import Terminated
-from ragauge.contract.metric_names import without_groups
+from ragauge.contract.metrics import without_groups
 from ragauge.plugins.ray import job as ray_job
 from ragauge.plugins.ray import sweep_cluster as ray_cluster
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from processes import run
-from ragauge.contract.metric_names import without_groups
+from ragauge.contract.metrics import without_groups
 from ragauge.track.connection import client_of
 from tiny_cross_encoder import write_cross_encoder
 

@@ -14,7 +14,7 @@ from test_sweep import mlflow_runs
 
 from chat_server import ChatServer
 from processes import Command, clean_environment, run
-from ragauge.contract.metric_names import without_groups
+from ragauge.contract.metrics import without_groups
 from scripted_chat import unframed
 
 FictionalWorld = pytest.importorskip("ragauge.plugins.fictional.source").FictionalWorld

@@ -17,7 +17,7 @@ from chat_server import ChatServer, digest_of
 from kills import Kill, check_kills, kill_and_read
 from plugins.synthesis.scripted_writer import kind_of, reply, write_folder
 from processes import Command, clean_environment, until
-from ragauge.contract.metric_names import without_groups
+from ragauge.contract.metrics import without_groups
 from ragauge.plugins.synthesis import synthesizing
 from ragauge.plugins.synthesis.command import main
 from ragauge.plugins.synthesis.drafts import REASONS

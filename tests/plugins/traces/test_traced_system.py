@@ -13,7 +13,7 @@ import pytest
 
 from plugins.traces.traced_app import EXPERIMENT
 from processes import run
-from ragauge.contract.metric_names import without_groups
+from ragauge.contract.metrics import without_groups
 
 SETTINGS = [
     "experiment=mlflow_traces", f"dataset.experiment={EXPERIMENT}", "dataset.on_error=skip", "answers=[f1]",

@@ -17,6 +17,7 @@ from ragauge.contract.visible import coloured, csv_text, visible
 from ragauge.estimate.prediction import settings_of
 from ragauge.experiment.arguments import SweepOrigin, origin_of_sweep
 from ragauge.experiment.described import where_text
+from ragauge.findings.order import declared, findings
 from ragauge.findings.pooling import Pooled, pooled
 from ragauge.show.drawing import LINE_COLOURS, save
 from ragauge.show.html import write_report
@@ -99,8 +100,9 @@ def _track_group(found: Pooled, tracker: track.Tracker, folder: Path, own: bool,
         tracked = _Tracked(run.run_id, run.file_of("report.html") or elsewhere)
         if "dataset" in jobs.records[0]:
             run.dataset(**jobs.records[0]["dataset"])
+        known = declared(findings())
         for one in found.found.values():
-            track.log_found(run, one, {} if one.model is None else _settings(jobs))
+            track.log_found(run, one, known, {} if one.model is None else _settings(jobs))
         own_values = {
             "jobs": len(jobs.records),
             "jobs_failed": len(jobs.failed),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ragauge.contract import labels
 from ragauge.contract.finding import Cell, Finding, Fold, Found, Founds, Grid, Kind, Num, Section, Shown, Text
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.metrics import METRICS
 from ragauge.findings.tables import number, table
 from ragauge.plugins.budgets.curves import Budgets, budgets
 from ragauge.show.formats import score
@@ -55,7 +55,7 @@ def _smallest(value: Budgets) -> Grid:
         value.smallest,
         lambda row: [
             str(row["system"]),
-            labels.label(row["measure"]),
+            METRICS[row["measure"]].label,
             str(row["best_n_tokens"]),
             str(row["smallest_n_tokens_seen"]),
             with_confidence(row),
@@ -74,7 +74,7 @@ def _tests(value: Budgets) -> list[Any]:
         tests,
         lambda row: [
             f"{row['a']} – {row['b']}",
-            labels.difference(row["measure"]),
+            METRICS[row["measure"]].difference,
             str(row["n_tokens"]),
             number(row, "difference", "score" if row["measure"] == "ir_score" else "points"),
             *(Num(row[p], "p") for p in ("p", "p_all_budgets", "p_holm")),
@@ -106,7 +106,7 @@ def _bands(value: Budgets) -> Grid:
     def cells(row: Mapping[Any, Any]) -> list[Cell]:
         kind: Kind = "score" if row["measure"] == "ir_score" else "share"
         band = [Num(row[end], kind) for end in ("band_lo", "band_hi")]
-        at = [str(row["system"]), labels.label(row["measure"]), str(row["n_tokens"])]
+        at = [str(row["system"]), METRICS[row["measure"]].label, str(row["n_tokens"])]
         return [*at, number(row, "value", kind), *band]
 
     columns = "System | <Measure | N | At this N alone | Band, lower end / at all N at once | Band, upper end"

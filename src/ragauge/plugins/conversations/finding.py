@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ragauge.contract import labels
 from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, Num, Section, Shown, Text
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.metrics import METRICS
 from ragauge.contract.topics import CONVERSATION, TURN
 from ragauge.estimate.intervals import Estimate, paired_mean
 from ragauge.estimate.outcomes import right_of
@@ -58,7 +58,7 @@ class Turns(Finding):
         rows: list[list[Cell]] = [
             [
                 str(row["system"]),
-                f"{labels.noun(row['measure'])}, {_PARTS[row['part']]}",
+                f"{METRICS[row['measure']].words}, {_PARTS[row['part']]}",
                 Num(row["difference"], "points" if row["measure"] == "correct" else "signed", row["lo"], row["hi"]),
                 str(row["conversations"]),
             ]
@@ -71,7 +71,7 @@ class Turns(Finding):
         grid = Grid("Later turns less earlier ones", "System | <Of | Difference | Conversations", rows)
         first = value[(value["measure"] == value["measure"].iloc[0]) & (value["part"] == "first")]
         lines = [
-            f"later turns less the first, {labels.noun(row['measure'])}: {100 * row['difference']:+.0f} points "
+            f"later turns less the first, {METRICS[row['measure']].words}: {100 * row['difference']:+.0f} points "
             f"({100 * row['lo']:+.0f} to {100 * row['hi']:+.0f}) {row['system']}"
             for row in first.to_dict("records")
         ]

@@ -9,7 +9,7 @@ from ragauge import compare
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import DataError
 from ragauge.contract.groups import ANSWERS
-from ragauge.contract.metric_names import OF_VERDICTS
+from ragauge.contract.metrics import OF_VERDICTS
 from ragauge.contract.visible import visible
 from ragauge.plugins.gate.rules import Gate
 from ragauge.track import LoggedRun, Reader, tracking_uri

@@ -13,7 +13,7 @@ from ragauge.contract.checks import require
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.metric_names import OF_VERDICTS, closest, is_known, measure_metrics
+from ragauge.contract.metrics import OF_VERDICTS, closest, is_known, measure_metrics
 from ragauge.contract.offers import AnswerMeasureOffers, PartOffers, offered
 from ragauge.estimate.slicing import text_of
 from ragauge.findings.order import metrics_of_jobs

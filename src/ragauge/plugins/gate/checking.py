@@ -14,7 +14,7 @@ from ragauge import compare
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.metric_names import MISSING, OF_VERDICTS
+from ragauge.contract.metrics import MISSING, OF_VERDICTS
 from ragauge.contract.outcomes import PREFIX
 from ragauge.contract.visible import visible
 from ragauge.findings.order import metrics_of_jobs

@@ -11,7 +11,7 @@ import pandas as pd
 from ragauge import compare
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.metric_names import measure_metrics
+from ragauge.contract.metrics import measure_metrics
 from ragauge.contract.outcomes import PREFIX
 from ragauge.contract.visible import visible
 from ragauge.experiment.setup.config import logged_yaml

@@ -17,8 +17,8 @@ import pandas as pd
 
 from ragauge.contract.checks import is_number, require, require_fraction, require_number
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.labels import MEASURE_OF
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.metrics import CLASS_SHARES, MEASURE_OF, METRICS, MISSING
 from ragauge.estimate.board import REJECTION
 from ragauge.estimate.outcomes import LACK, asked, by_cluster, clusters_by_topic, labels_of, with_classes
 from ragauge.estimate.pairs import SIGN_FLIPS, Sampled, holm, reach_of, topic_tables
@@ -32,10 +32,8 @@ from ragauge.plugins.gate.rules import ALPHA
 Verdict = Literal["pass", "regressed", "inconclusive"]
 
 # Metrics of class shares by what `topic_tables` calls them.
-_CLASSES = {**MEASURE_OF, **{f"judge_share_{c}": f"judge_share_{c}" for c in range(1, 6)}}
-MISSING_SHARE = "judge_share_missing"
+_CLASSES = {**MEASURE_OF, **{share.name: share.name for share in CLASS_SHARES}}
 SECOND_LOOK = 0.2  # of alpha: the level at which an inconclusive gate is looked at again
-_LOWER = {"hallucination_share", MISSING_SHARE, *(f"judge_share_{c}" for c in range(1, 5))}
 _EXACT = int(math.log2(SIGN_FLIPS))  # differences that are flipped in every way
 
 
@@ -63,7 +61,7 @@ class Paired:
 
 def comparable_metrics(answers: Sequence[AnswerMeasureInfo] = ()) -> list[str]:
     """The metrics with a value per topic, which can be compared with a baseline."""
-    return ["ir_score", *_CLASSES, MISSING_SHARE, REJECTION, *(info.name for info in answers)]
+    return ["ir_score", *_CLASSES, MISSING, REJECTION, *(info.name for info in answers)]
 
 
 def check_tolerance(
@@ -109,7 +107,8 @@ def paired_difference(
     require_fraction("alpha", alpha)
     check_tolerance(metric, tolerance, answers)
     rows = frame[frame[group].isin([new, base])]
-    higher = metric not in _LOWER and all(i.direction == "higher" for i in answers if i.name == metric)
+    better = METRICS[metric].better if metric in METRICS else next(i.direction for i in answers if i.name == metric)
+    higher = better == "higher"  # of a class without a direction fewer answers are better
     sampled = _sampled(rows, new, base, metric, group) if metric in _CLASSES else None
     if sampled is not None:
         found = _by_sample(*sampled, tolerance, alpha, higher)
@@ -192,7 +191,7 @@ def topics_to_decide(found: Paired, n_tests: int = 1, alpha: float = ALPHA, powe
 
 def _table(rows: pd.DataFrame, metric: str, group: str, answers: Sequence[AnswerMeasureInfo]) -> pd.DataFrame:
     """[qid x group] of the metric's values; NaN for missing ones."""
-    if metric in (REJECTION, MISSING_SHARE):
+    if metric in (REJECTION, MISSING):
         if metric == REJECTION:
             marked = rows["unanswerable"].eq(True) if "unanswerable" in rows else pd.Series(False, rows.index)
             judged = asked(rows[marked])

@@ -9,6 +9,7 @@ from typing import Any
 from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, JobFinding, Num, Section, Shown, Text
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.metrics import Metric
 from ragauge.plugins.labels.rogan_gladen import judge_by, judged_right, rogan_gladen
 
 METRIC = "correct_share_rogan_gladen"
@@ -18,7 +19,7 @@ class ByOtherLabels(JobFinding):
     """The share of right answers by labels of other answers."""
 
     name = "rogan_gladen"
-    metrics = (f"{METRIC}{{,_lo,_hi}}", "judge_{sensitivity,specificity}")
+    metrics = (f"{METRIC}{{,_lo,_hi}}", Metric("judge_{sensitivity,specificity}", group="judge"))
 
     def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
         """DataError for an unusable sheet."""

@@ -9,6 +9,7 @@ from ragauge.contract.checks import require
 from ragauge.contract.errors import RagaugeError
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
+from ragauge.contract.metrics import Metric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +22,11 @@ class Latency(JobFinding):
 
     name = "latency"
     after = "all"  # the judge comes first where money is short
-    metrics = ("latency_*_{p50,p95}", "latency_{topics,failed}")
+    metrics = (
+        Metric("latency_*_{p50,p95}", group="stage"),
+        Metric("latency_topics", group="stage"),
+        Metric("latency_failed", group="missing"),
+    )
 
     def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
         """ConfigError for a number of topics out of range."""

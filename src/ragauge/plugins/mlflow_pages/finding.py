@@ -14,7 +14,7 @@ from ragauge.contract.datasets import Monitored
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.jobs import Job
-from ragauge.contract.metric_names import in_group
+from ragauge.contract.metrics import in_group
 from ragauge.contract.progress import progress
 from ragauge.findings.per_question import own_place, place_of, traced
 from ragauge.plugins.mlflow_pages.topics import FRAMES, Answered, TopicTrace, evaluation_metrics, topics_of

@@ -16,7 +16,7 @@ from ragauge.contract.comparable import digests
 from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.jobs import Job
-from ragauge.contract.metric_names import in_group
+from ragauge.contract.metrics import in_group
 from ragauge.contract.redact import redact_config
 from ragauge.findings.cost import per_topic
 from ragauge.plugins.mlflow_pages.prompts import LINKED, Version, as_tag, linked_prompts

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ragauge.contract import labels
 from ragauge.contract.finding import (
     Cell,
     Col,
@@ -24,7 +23,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Jobs
-from ragauge.contract.metric_names import LEAST_JUDGED, MISSING
+from ragauge.contract.metrics import LEAST_JUDGED, METRICS, MISSING, capitalised
 from ragauge.show.drawing import LINE_COLOURS, MARKERS, WIDTH, legend, legend_rows, plain
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def _on_frontier(table: pd.DataFrame) -> Fold:
     columns: Heads = [
         "System",
         "N",
-        Col(labels.title(labels.label("correct" if right else "ir_score"))),
+        Col(capitalised(METRICS["correct" if right else "ir_score"].label)),
         "Tokens",
         "Seconds",
         *(["US dollars"] if money else []),
@@ -151,7 +150,7 @@ def frontiers(table: pd.DataFrame) -> Figure | None:
         _panel(ax, table.dropna(subset=[name]), name, systems)
         latency = name == "seconds" and bool(table["latency"].all())
         ax.set_xlabel(_LATENCY if latency else _AXES[name])
-        ax.set_ylabel(labels.noun(str(table["measure"].iloc[0])))
+        ax.set_ylabel(METRICS[str(table["measure"].iloc[0])].words)
     legend(figure, axes[0], 2)
     return figure
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract import labels
 from ragauge.contract.answer_measures import besides_rankings, column_label
 from ragauge.contract.finding import (
     Block,
@@ -27,6 +26,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Jobs, settings_of, systems_of
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.metrics import METRICS, capitalised
 from ragauge.findings.tables import number
 from ragauge.plugins.parts.ablation import NONE, ablation, gains
 
@@ -153,7 +153,7 @@ def _measures(frame: pd.DataFrame, answers: Sequence[AnswerMeasureInfo]) -> dict
     for name in dict.fromkeys(frame["measure"]):
         info = infos.get(name)
         share = name != "ir_score" if info is None else info.unit == "share"
-        title = labels.title(labels.difference(name)) if info is None else column_label(info)
+        title = capitalised(METRICS[name].difference) if info is None else column_label(info)
         found[name] = (title + (", points" if info is not None and share else ""), share)
     return found
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract import labels
 from ragauge.contract.answer_measures import column_label
 from ragauge.contract.checks import require_number
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.metrics import HEADLINES, METRICS
 from ragauge.contract.outcomes import CLUSTER
 from ragauge.contract.visible import table, visible
 from ragauge.estimate.outcomes import with_classes
@@ -149,7 +149,7 @@ def plan(sweep: Jobs, asked: Asked) -> Plan:
 
 def _name(measure: str, sweep: Jobs) -> str:
     infos = {info.name: info for info in sweep.answer_measures}
-    return labels.noun(measure) if measure in labels.HEADLINES else column_label(infos[measure])
+    return METRICS[measure].words if measure in HEADLINES else column_label(infos[measure])
 
 
 def plan_text(plan: Plan, sweep: Jobs) -> str:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, Num, Picture, Section, Shown, Text
 from ragauge.contract.jobs import Jobs
-from ragauge.contract.metric_names import Metric
+from ragauge.contract.metrics import Metric
 from ragauge.contract.visible import table as text_table
 from ragauge.plugins.race.sweeping import RACE_FILE
 from ragauge.show.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain

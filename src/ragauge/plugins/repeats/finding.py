@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge.contract.finding import Cell, Finding, Fold, Found, Founds, Grid, JobFinding, Num, Section, Shown, Text
-from ragauge.contract.metric_names import Metric
+from ragauge.contract.metrics import Metric
 from ragauge.contract.offers import ChatOffers, offered
 from ragauge.findings.tables import number
 

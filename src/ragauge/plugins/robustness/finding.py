@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ragauge.contract import labels
 from ragauge.contract.finding import (
     Block,
     Cell,
@@ -28,6 +27,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Jobs, settings_of, systems_of
+from ragauge.contract.metrics import METRICS
 from ragauge.estimate.slicing import in_order
 from ragauge.plugins.robustness.estimate import (
     CHANGED,
@@ -68,7 +68,7 @@ _MEASURES = {
     "right": "right",
     "lack": "lack of information",
     "hallucination": "hallucination",
-    "ir_score": labels.label("ir_score"),
+    "ir_score": METRICS["ir_score"].label,
     "answer_in_context": "answer in the context",
     **_FACT_NAMES,
     **_ORDER_NAMES,

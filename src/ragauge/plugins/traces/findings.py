@@ -10,7 +10,7 @@ import pandas as pd
 from ragauge.contract.datasets import Monitored
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
-from ragauge.contract.metric_names import Metric
+from ragauge.contract.metrics import Metric
 from ragauge.estimate.outcomes import asked, labels_of, share_columns, weights_of, with_classes
 
 _DAY = "day"  # the attribute that holds a date

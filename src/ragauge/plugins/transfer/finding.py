@@ -22,6 +22,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.metrics import Metric
 from ragauge.estimate.outcomes import fit_rows
 from ragauge.findings.tables import SHORT, between, number, table
 from ragauge.findings.thresholds import features_of
@@ -40,7 +41,10 @@ class Transfers(Finding):
 
     name = "transfer"
     after = "predicted"
-    metrics = ("transfer{,_*}_{mae,mae_lo,mae_hi,mae_base,mae_perfect,kendall_tau}",)
+    metrics = (
+        Metric("transfer_mae", group="predictor", headline=True),
+        Metric("transfer{,_*}_{mae,mae_lo,mae_hi,mae_base,mae_perfect,kendall_tau}", group="predictor"),
+    )
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """{left-out column: `Transfer`}; None if nothing was judged twice."""

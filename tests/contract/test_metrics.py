@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from ragauge.contract.metric_names import Metric, closest, in_group, is_known, measure_metrics, spelled, without_groups
-from ragauge.findings.order import metrics_of_jobs, metrics_of_sweeps
+from ragauge.contract.metrics import (
+    METRICS,
+    Metric,
+    by_name,
+    closest,
+    in_group,
+    is_known,
+    measure_metrics,
+    spelled,
+    without_groups,
+)
+from ragauge.findings.order import declared, findings, job_findings, metrics_of_jobs, metrics_of_sweeps
 
 OF_JOBS, OF_SWEEPS = metrics_of_jobs(), metrics_of_sweeps()
+DECLARED = declared([*job_findings(), *findings()])
 
 
 def test_a_name_is_known_by_itself_or_by_its_form() -> None:
@@ -30,9 +41,27 @@ def test_a_slip_of_the_pen_is_told(wrong: str, right: str) -> None:
 
 
 def test_names_with_alternatives_are_spelled_and_charts_stand_apart() -> None:
-    declared = ("a{,_lo}_{x,y}", Metric("b{,/*}", chart=True), Metric("c", "what it is"))
-    assert spelled(declared) == ["a_x", "a_y", "a_lo_x", "a_lo_y", "c"]
-    assert spelled(declared, charts=True) == ["b", "b/*"]
+    metrics = ("a{,_lo}_{x,y}", Metric("b{,/*}", chart=True), Metric("c", "what it is"))
+    assert spelled(metrics) == ["a_x", "a_y", "a_lo_x", "a_lo_y", "c"]
+    assert spelled(metrics, charts=True) == ["b", "b/*"]
+
+
+def test_a_metric_is_in_the_group_that_it_declares_and_its_interval_among_intervals() -> None:
+    of = by_name(
+        [
+            Metric("long{,_lo}", group="size"),
+            Metric("part_*", group="judge"),
+            Metric("top", group="size", headline=True),
+        ]
+    )
+    assert [in_group(name, of) for name in ("long", "long_lo", "part_a", "top")] == [
+        "size/long", "interval/long_lo", "judge/part_a", "top",
+    ]  # fmt: skip
+
+
+def test_words_of_a_metric_are_its_label_unless_it_has_a_noun() -> None:
+    assert (METRICS["ir_score"].words, METRICS["correct"].words) == ("IR score", "right answers")
+    assert (METRICS["ir_score"].difference, METRICS["correct_share"].difference) == ("IR score", "right, points")
 
 
 def test_mlflow_folds_what_is_not_read_first_into_groups() -> None:
@@ -53,12 +82,12 @@ def test_mlflow_folds_what_is_not_read_first_into_groups() -> None:
         "slice/type/bridge/em_lo": "slice/type/bridge/em_lo",
         "of_a_package": "of_a_package",
     }
-    assert {name: in_group(name) for name in named} == named
+    assert {name: in_group(name, DECLARED) for name in named} == named
     assert list(without_groups(dict.fromkeys(named.values(), 0.5))) == list(named)
 
 
 def test_every_known_metric_is_read_back_by_its_name_and_few_stand_alone() -> None:
     known = [name.replace("*", "x") for name in (*metrics_of_jobs(), *metrics_of_sweeps())]
-    assert list(without_groups({in_group(name): 0.5 for name in known})) == list(dict.fromkeys(known))
-    alone = {name for name in known if "/" not in in_group(name)}
+    assert list(without_groups({in_group(name, DECLARED): 0.5 for name in known})) == list(dict.fromkeys(known))
+    alone = {name for name in known if "/" not in in_group(name, DECLARED)}
     assert {"ir_score", "correct_share", "threshold_h", "predictor_auc_lack", "topics", "cost_usd"} <= alone
