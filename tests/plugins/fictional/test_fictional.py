@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -21,10 +20,8 @@ from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import Batches
 from ragauge.contract.identity import identity
-from ragauge.datasets import JsonlDataset
 from ragauge.plugins.fictional import collection, names
 from ragauge.plugins.fictional.articles import write_article
-from ragauge.plugins.fictional.collection import write_shards
 from ragauge.plugins.fictional.entities import Region
 from ragauge.plugins.fictional.names import Names
 from ragauge.plugins.fictional.prose import STYLES
@@ -228,23 +225,23 @@ def test_twins_change_one_fact_in_one_sentence_and_the_answer_with_it(data: obje
 
 
 @pytest.mark.parametrize("documents", [100, 1_100])
-def test_one_seed_gives_the_same_bytes_in_any_process(tmp_path: Path, documents: int) -> None:
+def test_one_seed_gives_the_same_bytes_in_any_process(documents: int) -> None:
     code = (
-        "import sys; from pathlib import Path; from ragauge.plugins.fictional.collection import *; "
+        "from ragauge.contract.frames import content_digest as digest; "
         "from ragauge.plugins.fictional.source import FictionalWorld; "
         f"world = FictionalWorld(documents={documents}, look_alikes=3, max_hops=4, questions=8, seed=11); "
-        "write_shards(world, Path(sys.argv[1]))"
+        "found = world.load(); "
+        "print(*map(digest, (found.docs, found.topics, found.evidence, world.counterfactuals())))"
     )
     digests = []
     for hash_seed in ("1", "2"):
-        folder = tmp_path / hash_seed
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        subprocess.run([sys.executable, "-c", code, str(folder)], env=environment, check=True)
-        digests.append({file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())})
+        done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+        digests.append(done.stdout.split())
     assert digests[0] == digests[1]
-    assert set(digests[0]) == {"corpus-00000.jsonl", "counterfactuals.jsonl", "questions.jsonl"}
-    other = write_shards(world_of(documents=documents, questions=8, seed=12), tmp_path / "other")
-    assert hashlib.sha256(other[0].read_bytes()).hexdigest() != digests[0]["corpus-00000.jsonl"]
+    assert len(digests[0]) == 4
+    other = world_of(documents=documents, questions=8, seed=12).load()
+    assert frames.content_digest(other.docs) != digests[0][0]
 
 
 # Worlds that differ in every knob, and the digests of their documents, topics, evidence and twins.
@@ -287,33 +284,11 @@ def test_the_ends_of_every_knob_are_worlds() -> None:
     FictionalWorld(documents=1_000_000, look_alikes=12, pronouns=1, max_hops=4)
 
 
-def test_shards_are_the_frames_as_jsonl_reads_them(tmp_path: Path) -> None:
-    world = world_of(documents=700, questions=9, seed=4)
-    files = write_shards(world, tmp_path)
-    assert [file.name for file in files] == ["corpus-00000.jsonl", "questions.jsonl", "counterfactuals.jsonl"]
-    read = JsonlDataset(docs=files[0], topics=files[1]).load()
-    made = world.load()
-    pd.testing.assert_frame_equal(read.docs, made.docs)
-    pd.testing.assert_frame_equal(read.evidence, made.evidence)
-    pd.testing.assert_frame_equal(read.topics[list(made.topics.columns)], made.topics)
-    rows = [json.loads(line) for line in files[2].read_text(encoding="utf-8").splitlines()]
-    assert rows == world.counterfactuals().to_dict("records")
-
-
-def test_a_corpus_file_ends_after_ten_thousand_documents(tmp_path: Path) -> None:
-    world = FictionalWorld(documents=10_300, questions=1, types=["chain"], max_hops=1)
-    files = write_shards(world, tmp_path)
-    lines = {file.name: sum(1 for _ in file.open(encoding="utf-8")) for file in files}
-    assert lines["corpus-00000.jsonl"] == 10_000
-    assert lines["corpus-00001.jsonl"] == 300
-    assert lines["questions.jsonl"] == 1
-
-
 @pytest.mark.parametrize("twins", [False, True])
 def test_documents_in_batches_are_those_of_the_frame(monkeypatch: pytest.MonkeyPatch, twins: bool) -> None:
     world = world_of(documents=700, questions=3, twins=twins)
     whole = world.load()
-    monkeypatch.setattr(collection, "_SHARD", 150)
+    monkeypatch.setattr(collection, "_BATCH", 150)
     found = world.load()
     assert isinstance(found.docs, Batches)
     assert [len(some) for some in found.docs][:4] == [150] * 4

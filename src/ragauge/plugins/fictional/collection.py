@@ -1,11 +1,9 @@
-"""The world of `dataset=fictional` as frames and as files."""
+"""The world of `dataset=fictional` as frames."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -19,7 +17,7 @@ from ragauge.plugins.fictional.twins import Twin
 from ragauge.plugins.fictional.world import Plan, Topic, interleaved, shards
 
 Document = tuple[str, str, str]  # docno, title, text
-_SHARD = 10_000  # documents of a file, or of a batch of a larger world
+_BATCH = 10_000  # documents of a batch of a larger world
 
 
 def collection(world: Parameters) -> Dataset:
@@ -27,7 +25,7 @@ def collection(world: Parameters) -> Dataset:
 
     The documents of a large world come in batches, and are written again for each reading of them.
     """
-    large = world.documents > _SHARD
+    large = world.documents > _BATCH
     docs: list[Document] = []
     topics: list[Topic] = []
     for shard in shards(_plan(world), twins=world.twins):
@@ -45,9 +43,9 @@ def _batches(world: Parameters, more: Sequence[Document]) -> Iterator[pd.DataFra
     held: list[Document] = []
     for shard in shards(replace(_plan(world), types=()), twins=False):
         held.extend(shard.docs)
-        while len(held) >= _SHARD:
-            yield document_frame(held[:_SHARD])
-            held = held[_SHARD:]
+        while len(held) >= _BATCH:
+            yield document_frame(held[:_BATCH])
+            held = held[_BATCH:]
     if held or more:
         yield document_frame([*held, *more])
 
@@ -94,42 +92,6 @@ def _answered_by(topic: Topic) -> Twin | None:
     return twin
 
 
-def write_shards(world: Parameters, folder: Path) -> list[Path]:
-    """Writes the world as JSON Lines and returns the files; holds one region in memory at a time.
-
-    corpus-00000.jsonl and so on hold 10,000 documents each, questions.jsonl the topics and
-    counterfactuals.jsonl the twins. `dataset=jsonl` reads the corpus files, put together, and the questions.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    files: list[Path] = []
-    topics: list[Topic] = []
-    written, stream = 0, None
-    try:
-        for shard in shards(_plan(world)):
-            topics.extend(shard.topics)
-            for docno, title, text in shard.docs:
-                if written % _SHARD == 0:
-                    if stream is not None:
-                        stream.close()
-                    files.append(folder / f"corpus-{written // _SHARD:05d}.jsonl")
-                    stream = files[-1].open("w", encoding="utf-8", newline="\n")
-                assert stream is not None
-                stream.write(_line({"docno": docno, "title": title, "text": text}))
-                written += 1
-    finally:
-        if stream is not None:
-            stream.close()
-    chosen = interleaved(topics)[: world.limit]
-    rows = {
-        "questions": [_question_row(topic) for topic in chosen],
-        "counterfactuals": [_twin_row(topic) for topic in chosen if topic.twin is not None],
-    }
-    for name, lines in rows.items():
-        files.append(folder / f"{name}.jsonl")
-        files[-1].write_text("".join(map(_line, lines)), encoding="utf-8", newline="\n")
-    return files
-
-
 _TWIN_COLUMNS = (
     "qid", "docno", "relation", "sentence", "changed", "answer", "changed_answer", "answers",
     "changed_answers",
@@ -153,12 +115,7 @@ def _question_row(topic: Topic) -> dict[str, Any]:
         "answers": list(question.answers),
         "unanswerable": not question.answers,
         **topic.attributes(),
-        "evidence": [{"docno": docno, "text": text} for docno, text in topic.evidence],
     }
-
-
-def _line(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def _topic_frame(topics: Sequence[Topic]) -> pd.DataFrame:
