@@ -54,11 +54,8 @@ def progress(total: int | None, what: str, unit: str = "step") -> Progress:
     """
     if not _watched():
         return _TELLER.open(total, what, unit)
-    if unit:
-        return _Bar(total=total, desc=what, unit=unit, delay=_FIRST, leave=False, dynamic_ncols=True)
-    return _TELLER.keep_fresh(
-        _Bar(desc=what, delay=_FIRST, leave=False, dynamic_ncols=True, bar_format="{desc}, {elapsed}")
-    )
+    form = None if unit else "{desc}, {elapsed}"
+    return _Bar(total=total, desc=what, unit=unit, delay=_FIRST, leave=False, dynamic_ncols=True, bar_format=form)
 
 
 def working(what: str) -> Progress:
@@ -86,9 +83,13 @@ def _watched() -> bool:
 
 
 class _Bar(tqdm):  # type: ignore[type-arg]
-    """A restartable tqdm bar."""
+    """A restartable tqdm bar; if nothing is counted, its clock runs between updates."""
 
-    ended: Callable[[], None] | None = None
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        if not self.unit:
+            _TELLER.bars.append(self)
+            _TELLER.watch()
 
     def restart(self, total: int | None, done: int = 0) -> None:
         self.reset(total)
@@ -98,8 +99,7 @@ class _Bar(tqdm):  # type: ignore[type-arg]
         self.close()
 
     def close(self) -> None:
-        if self.ended is not None:
-            self.ended()
+        _TELLER.bars = [bar for bar in _TELLER.bars if bar is not self]
         super().close()
 
 
@@ -187,7 +187,7 @@ class Teller:
         """Resets the state, as in a forked process."""
         self._lock = threading.RLock()
         self._open: list[_Lines] = []
-        self._bars: list[_Bar] = []
+        self.bars: list[_Bar] = []
         self._thread: threading.Thread | None = None
 
     def open(self, total: int | None, what: str, unit: str) -> _Lines:
@@ -195,21 +195,8 @@ class Teller:
         lines = _Lines(self, total, what, unit, self.clock())
         with self._lock:
             self._open.append(lines)
-            self._look()
+        self.watch()
         return lines
-
-    def keep_fresh(self, bar: _Bar) -> _Bar:
-        """The bar, with its clock running between updates."""
-
-        def ended() -> None:
-            with self._lock:
-                self._bars = [other for other in self._bars if other is not bar]
-
-        bar.ended = ended
-        with self._lock:
-            self._bars.append(bar)
-            self._look()
-        return bar
 
     def close(self, lines: _Lines, done: bool) -> None:
         """Ends a piece of work; logs a line if it was long and finished."""
@@ -224,31 +211,32 @@ class Teller:
                 self._open[-1].told = now
 
     def tick(self) -> None:
-        """Logs the lines that are due."""
+        """Draws uncounted bars again, and logs the lines that are due."""
         with self._lock:
             now = self.clock()
-            for bar in self._bars:
+            for bar in self.bars:
                 bar.update(0)
             for lines in self._open:
                 if lines.told is None and now - lines.began >= _FIRST:
                     lines.told = now
                     self._tell(lines.beginning())
-            if self._open:
-                last = self._open[-1]
-                if last.told is not None and now - last.told >= _EVERY:
-                    last.told, last.counted = now, True
-                    self._tell(last.so_far(now))
+            last = self._open[-1] if self._open else None
+            if last is not None and last.told is not None and now - last.told >= _EVERY:
+                last.told, last.counted = now, True
+                self._tell(last.so_far(now))
 
-    def _look(self) -> None:
-        if self._threaded and (self._thread is None or not self._thread.is_alive()):
-            self._thread = threading.Thread(target=self._watch, name="ragauge-progress", daemon=True)
-            self._thread.start()
+    def watch(self) -> None:
+        """Starts the thread that calls `tick`."""
+        with self._lock:
+            if self._threaded and (self._thread is None or not self._thread.is_alive()):
+                self._thread = threading.Thread(target=self._watch, name="ragauge-progress", daemon=True)
+                self._thread.start()
 
     def _watch(self) -> None:
         while True:
             time.sleep(_LOOK)
             with self._lock:
-                if not self._open and not self._bars:
+                if not self._open and not self.bars:
                     self._thread = None
                     return
                 self.tick()
