@@ -16,6 +16,7 @@ from typing import Any
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.extras import MODEL_PACKAGES, installed
 from ragauge.contract.groups import GROUPS, RENAMED
+from ragauge.contract.option import FOLDERS
 from ragauge.contract.visible import visible
 
 log = logging.getLogger(__name__)
@@ -41,8 +42,6 @@ _ALLOWED = (
 )  # fmt: skip
 # key=value, ~key; no option, and no value of one such as a path.
 _OVERRIDE = re.compile(r"~|\+{0,2}[\w./@-]+=")
-_PACKAGE = Path(__file__).resolve().parents[1]
-OWN = (_PACKAGE / "conf", _PACKAGE.parents[1] / "conf")  # of an installed wheel, of a source tree
 
 
 def conf_folder() -> Path:
@@ -58,7 +57,7 @@ def conf_folder() -> Path:
         if not folder.is_dir():
             raise ConfigError(f"--config-path {given}: is no folder")
         return folder
-    places = [Path(sys.argv[0]).resolve().parent / "conf", *OWN]
+    places = [Path(sys.argv[0]).resolve().parent / "conf", *FOLDERS]
     for place in places:
         if (place / _ROOT_FILE).is_file():
             return place

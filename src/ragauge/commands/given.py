@@ -16,10 +16,10 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import Quote, QuotedString
 
 from ragauge.commands.asking import ask_app
-from ragauge.commands.conf import OWN
 from ragauge.commands.rows import line_of, rows_of, without_deep
 from ragauge.contract import loading
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.option import FOLDERS
 from ragauge.datasets.recordings import opened_row, systems_in
 from ragauge.experiment.setup.config import Config
 from ragauge.experiment.setup.packages import owners
@@ -83,7 +83,7 @@ def _option(group: str, function: Callable[..., Any]) -> str:
     name = getattr(function, "__name__", type(function).__name__)
     if not name.isidentifier():
         raise ConfigError(f"{group}: a function is shown by its name, and {name!r} is none; define it with def")
-    if f"{group}/{name}" in owners(next(folder for folder in OWN if folder.is_dir())):
+    if f"{group}/{name}" in owners(next(folder for folder in FOLDERS if folder.is_dir())):
         raise ConfigError(f"{group}={name}: there is an option of that name; give the function another one")
     path = f"{function.__module__}.{name}"
     loading.GIVEN[path] = function
