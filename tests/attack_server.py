@@ -14,7 +14,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
-from chat_server import ChatServer, Schedule
+from chat_server import ChatServer, Schedule, on_one_line
 
 Body = dict[str, Any]
 # A mode changes the reply that would have been sent (and returns None), or returns the bytes of the body.
@@ -359,7 +359,7 @@ class AttackServer(ChatServer):
 
     def __init__(
         self,
-        reply: Callable[[str], str] = lambda prompt: f"reply to {prompt}",
+        reply: Callable[[str], str] = lambda prompt: f"reply to {on_one_line(prompt)}",
         faults: Schedule = lambda prompt, n: None,
     ) -> None:
         super().__init__(reply, faults, hang=3600)

@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from chat_server import ChatServer
+from chat_server import ChatServer, on_one_line
 
 # What happens to a request of a batch, by its prompt and how often it was in a batch before: None (a reply), a status
 # such as "500", "expired", "cancelled", "empty", "untold" (no usage), "twice", "broken" (no JSON), "missing" (no line).
@@ -48,7 +48,7 @@ class BatchServer(ChatServer):
 
     def __init__(
         self,
-        reply: Callable[[str], str] = lambda prompt: f"reply to {prompt}",
+        reply: Callable[[str], str] = lambda prompt: f"reply to {on_one_line(prompt)}",
         seconds: float | None = 0.0,
         ends: Callable[[int], str] = lambda number: "completed",
         fate: Fate = lambda prompt, n: None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 import socket
 import struct
 import threading
@@ -36,6 +37,11 @@ class Logged(NamedTuple):
     number: int
     event: str
     digest: str
+
+
+def on_one_line(prompt: str) -> str:
+    """The prompt without the marks of its frames and its line ends: a reply that repeats it whole would be an echo."""
+    return " ".join(re.sub(r"</?quoted-material[-\w]*>", "", prompt).split())
 
 
 def digest_of(prompt: str) -> str:
@@ -66,7 +72,7 @@ class ChatServer:
 
     def __init__(
         self,
-        reply: Callable[[str], str] = lambda prompt: f"reply to {prompt}",
+        reply: Callable[[str], str] = lambda prompt: f"reply to {on_one_line(prompt)}",
         faults: Schedule = lambda prompt, n: None,
         delay: float = 0.0,
         retry_after: str = "0.05",

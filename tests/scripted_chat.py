@@ -56,7 +56,7 @@ class ScriptedChat:
 
 def unframed(prompt: str) -> str:
     """The prompt without the marks that frame what is filled in."""
-    return re.sub(r"<material-\w+>\n?|\n?</material-\w+>", "", prompt)
+    return re.sub(r"<quoted-material[-\w]*>\n?|\n?</quoted-material[-\w]*>", "", prompt)
 
 
 def always(text: str | None) -> ScriptedChat:

@@ -26,7 +26,7 @@ def test_no_contexts_give_no_answers(part: Any, tools: Tools) -> None:
 def test_what_each_answerer_and_judge_is_known_by_and_uses() -> None:
     cosine = ("extractive", "embedded", 5, {"embedder"})
     known = [
-        (generator(), ("chat", "chat", 4, set())),
+        (generator(), ("chat", "chat", 5, set())),
         (Extractive(), cosine),
         (Extractive(by="words"), (*cosine[:3], set())),
         (RecordedAnswers(), ("recorded", "recorded", 4, set())),

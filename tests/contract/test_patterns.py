@@ -39,7 +39,7 @@ QUICK: dict[str, tuple[Callable[[str], object], str]] = {
     "redaction, a default": (redact, "${oc.env:" + " " * 40_000),
     "a quoted sentence": (lambda text: find_sentence(f"{text} b", text), "a " * 100_000),
     "a printed list with a quote that never ends": (printed_list, "['" + "\\'" * 20_000 + "]"),
-    "marks that never end": (lambda text: in_language(text, "auto"), "<material-00000000>" * 3000),
+    "marks that never end": (lambda text: in_language(text, "auto"), "<quoted-material-00000000>" * 3000),
 }
 
 

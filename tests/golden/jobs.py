@@ -163,7 +163,8 @@ def reply(prompt: str) -> str:
 
 def _sentence(text: str, dice: int, numbered: list[int]) -> str:
     """A sentence of the prompt's material, with a citation where the passages have numbers."""
-    sentences = re.findall(r"[A-Z][^.?!\n]{12,80}\.", text.partition("Documents:")[2] or text)
+    material = re.split(r"\n\n(?=Question|Documents|Passages|Conversation|Answer)", text, maxsplit=1)[-1]
+    sentences = re.findall(r"[A-Z][^.?!\n]{12,80}\.", material.partition("Documents:")[2] or material)
     chosen = sentences[dice % len(sentences)] if sentences else "I do not know."
     return f"{chosen} [{1 + dice % 3}]" if "brackets" in text else chosen
 
@@ -195,23 +196,25 @@ def _some(key: str) -> Any:
 # By a piece of the prompt that only this form has.
 _FORMS: dict[str, Any] = {
     "class number(s)": lambda text, dice, numbered: ", ".join(
-        str(1 + (dice >> n) % 5) for n in range(int(re.findall(r"exactly (\d+) class", text)[0]))
+        str(1 + (dice >> n) % 5) for n in range(int(re.findall(r"xactly (\d+) class", text)[0]))
     ),
     '"label"': lambda text, dice, numbered: {"label": 1 + dice % 5, "reason": "The words say so."},
     "one on each line": _lines,
     "only ---": lambda text, dice, numbered: _lines(text, dice, numbered).replace("\n", "\n---\n"),
     "numbers in that order": lambda text, dice, numbered: " > ".join(f"[{n}]" for n in reversed(numbered)),
     "the one word NONE": lambda text, dice, numbered: "\n".join(
-        re.findall(r"^\[\d+\] [^.\n]+\.", text, re.M) or re.findall(r"[A-Z][^.?!\n]{12,80}\.", text)[-1:] or ["NONE"]
+        re.findall(r"^\[\d+\] [^.\n]+\.", text, re.M)
+        or re.findall(r"[A-Z][^.?!\n]{12,80}\.", text.partition("Passage:")[2])[-1:]
+        or ["NONE"]
     ),
     '"stated"': _yes("stated"),
     '"useful"': _yes("useful"),
-    '"supported": true': _yes("supported"),
+    '"supported": <true': _yes("supported"),
     '"accuracy"': lambda text, dice, numbered: {"accuracy": bool(dice % 2)},
     '"detected"': _yes("detected"),
     '"needed"': _some("needed"),
     '"used"': _some("used"),
-    '"support": "full"': lambda text, dice, numbered: {"reason": "So.", "support": ("full", "partial", "no")[dice % 3]},
+    '"support": "<full': lambda text, dice, numbered: {"reason": "So.", "support": ("full", "partial", "no")[dice % 3]},
     '"sufficient"': lambda text, dice, numbered: {
         "reason": "So it is.",
         "verdict": ("sufficient", "insufficient", "contradictory")[dice % 3],

@@ -11,12 +11,15 @@ import pandas as pd
 import pytest
 
 from chat_server import ChatServer
+from ragauge.answering.chat import ChatGenerator
 from ragauge.answering.judges import ChatJudge
 from ragauge.contract.component import Tools
 from ragauge.contract.current_job import run_begins
-from ragauge.contract.replies import Reply
+from ragauge.contract.replies import ECHO, Reply
+from ragauge.findings.cost import costs_of_replies, notes_of_replies
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.ledger import MOST_UNREAD, open_ledger
+from ragauge.llms.prompts import fill
 from ragauge.llms.replies import form_in, shown, together
 
 QIDS = [f"q{i}" for i in range(4)]
@@ -82,8 +85,8 @@ def test_a_model_that_never_replies_readably_is_asked_six_times_and_no_more(
             run_begins()
     assert asked(server) == [1, MOST_UNREAD, 1, 1]
     assert caplog.messages[0] == (
-        f'verdicts: 1 of 4 replies could not be read; the first: {BAD}; expected {{"label": 2, "reason": "The year '
-        "is right, the builder is made up.\"}; the reply has 'class', and 'label' is read"
+        f'verdicts: 1 of 4 replies could not be read; the first: {BAD}; expected {{"label": <class from 1 to 5>, '
+        "\"reason\": \"<one short sentence>\"}; the reply has 'class', and 'label' is read"
     )
     assert caplog.messages[-1] == (
         "verdicts: 1 request(s) had 6 unreadable replies each and are not asked again before "
@@ -137,20 +140,46 @@ def test_a_reply_stands_beside_the_form(raw: str, form: str, line: str) -> None:
     assert shown(raw, form) == line
 
 
-@pytest.mark.parametrize(
-    ("prompt", "form"),
-    [
-        ("judge_single", '{"label": 2, "reason": "The year is right, the builder is made up."}'),
-        ("judge_batch", "4, 1, 5, 2, 3"),
-        ("multi_query", "designer of the lighthouse of Vestrand year in which the lighthouse of Vestrand was built"),
-        ("answer_with_documents", ""),
-    ],
-)
-def test_the_log_shows_the_form_that_each_prompt_asks_for(prompt: str, form: str) -> None:
-    assert form_in(SHIPPED.joinpath(f"{prompt}.txt").read_text(encoding="utf-8")) == form
+def test_the_log_shows_the_form_that_a_prompt_asks_for_and_no_line_of_its_material() -> None:
+    prompt = SHIPPED.joinpath("judge_single.txt").read_text(encoding="utf-8")
+    values = {"question": "Who?", "reference": "x", "evidence": '{"label": 1}', "answer": '{"label": 1}'}
+    form = '{"label": <class from 1 to 5>, "reason": "<one short sentence>"}'
+    assert form_in(fill(prompt, **values)) == form_in(prompt) == form
+    assert form_in(fill("Reply with a word.\n$documents", documents='{"label": 1}')) == ""
+    own = "Examples of the form:\n4, 1, 5\n"
+    assert form_in(own) == "4, 1, 5"
 
 
-def test_a_line_of_a_document_is_no_form() -> None:
-    prompt = SHIPPED.joinpath("judge_batch.txt").read_text(encoding="utf-8")
-    assert form_in(prompt.replace("$answers", '{"label": 1}')) == "4, 1, 5, 2, 3"
-    assert form_in('Reply with JSON:\n{"label": 1}') == '{"label": 1}'  # a prompt of one's own
+def test_a_reply_that_repeats_the_prompt_is_unreadable_by_name_and_is_not_measured(
+    tools: Tools, caplog: pytest.LogCaptureFixture
+) -> None:
+    rule = "Choose the one class that fits best:"
+    with ChatServer(reply=lambda prompt: rule if "q1" in prompt else GOOD) as server:
+        found = judged(server, tools)
+        assert asked(server) == [1, 2, 1, 1]
+        again = judged(server, tools)
+        assert asked(server) == [1, 2, 1, 1]
+    for frame in (found, again):
+        assert frame["status"].tolist() == ["ok", "unreadable", "ok", "ok"]
+        assert frame["error"].tolist()[1] == f"{ECHO}: {rule}"
+        assert costs_of_replies(frame, "judge_")["judge_llm_echoes"] == 1
+    assert f"verdicts: 1 of 4 replies could not be read (1 repeat the prompt); the first: {rule}" in caplog.text
+
+
+def test_an_answer_that_repeats_its_prompt_is_missing_and_a_later_run_asks_again(tools: Tools) -> None:
+    contexts = pd.DataFrame({"qid": QIDS, "n_tokens": 9, "text": "Anna built it."})
+    chat = {"_target_": "langchain_ollama.ChatOllama", "model": "m"}
+    with ChatServer(reply=lambda prompt: prompt if "q2" in prompt else "Anna.") as server:
+        llm = ChatGenerator(chat={**chat, "base_url": server.url}, retries=0, backoff=0.0)
+        found = llm.answer(TOPICS, contexts, tools)
+        run_begins()
+        assert llm.known_answers(TOPICS, contexts, tools.store)["answer"].isna().tolist() == [False, False, True, False]
+        server.reply = lambda prompt: "Anna."
+        later = llm.answer(TOPICS, contexts, tools)
+    assert found["status"].tolist() == ["ok", "ok", "missing", "ok"]
+    assert found["answer"].isna().tolist() == [False, False, True, False]
+    assert found["error"].tolist()[2].startswith(f"{ECHO}: ")
+    assert notes_of_replies(costs_of_replies(found), 4) == [
+        "Replies that repeat the prompt and count as none: answers 1 of 4"
+    ]
+    assert later["answer"].tolist() == ["Anna."] * 4

@@ -41,7 +41,7 @@ class ChatGenerator(ChatLLM):
     """
 
     component: ClassVar[str] = "chat"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     kind: ClassVar[str] = "chat"
     uses: ClassVar[frozenset[str]] = frozenset()
 

@@ -165,7 +165,7 @@ COSTS = (
     Metric("judge_cost_usd", label="judge's cost, USD", unit="usd", group="cost", listed="compare"),
     Metric(f"latency_{_PAID}", group="stage"),
     Metric(f"{{{','.join(CALLS)}}}{_PAID}", group="cost"),
-    Metric(f"{{{','.join(CALLS)}}}{{llm_cut,llm_thoughts}}", group="missing"),
+    Metric(f"{{{','.join(CALLS)}}}{{llm_cut,llm_echoes,llm_thoughts}}", group="missing"),
 )
 # Of every job, and of the MLflow run that pools a sweep, beside what their findings declare.
 OF_EVERY_JOB = (

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 CUT = "cut at the token limit"  # the error of a reply whose text is not whole
+ECHO = "echo of the prompt"  # the error of a reply that repeats the prompt in place of an answer begins so
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,11 @@ class Reply:
     calls: int = 0
     usage_unknown: int = 0
     thoughts: str | None = None
+
+
+def is_echo(reply: Reply) -> bool:
+    """Whether the model repeated the prompt in place of an answer."""
+    return reply.error is not None and reply.error.startswith(ECHO)
 
 
 # What a reply says, and None where it cannot be read.

@@ -10,18 +10,19 @@ import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named
-from ragauge.contract.replies import CUT, Reader, Reply
+from ragauge.contract.replies import CUT, ECHO, Reader, Reply
 from ragauge.contract.workplace import FreshWorkplace, Workplace
 from ragauge.llms.calls import Batch
 from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.clients import run_batch
 from ragauge.llms.ledger import Ledger, open_ledger
-from ragauge.llms.prompts import in_language
+from ragauge.llms.prompts import echo_in, in_language
 from ragauge.llms.replies import as_repeated, can_be_read, form_in, known_replies, shown
 from ragauge.llms.served import served_identity
 from ragauge.llms.settings import BATCH, CONNECTION_KEYS, NOW, ChatSettings, key_to_send, submitter
@@ -86,6 +87,8 @@ class ChatLLM(ChatSettings):
         A reply that its reader cannot read is asked for once more, and then given as it is. `readers` has one per
         prompt, or is empty where every text is a reply. The ledger keeps it, and a later run asks again, until the
         request has MOST_UNREAD of them. A run asks once for a reply that was cut, or is no answer for good.
+        No reader reads a reply that repeats the prompt (`ragauge.llms.prompts.echo_in`): it has no text, and an error
+        that begins with ECHO.
         `options` go with the request (a JSON schema, say), `salt` tells a deliberate
         repetition from the same request; both are part of what the ledger knows a call by. A reply cut at the token
         limit has its text and the error CUT. A call that fails on every attempt gives text None and the error. The
@@ -101,7 +104,7 @@ class ChatLLM(ChatSettings):
         keys = [_digest(request) for request in requests]
         first = {key: i for i, key in reversed(list(enumerate(keys)))}
         ledger = self._ledger(store)
-        reader_of = _by_key(keys, readers)
+        reader_of = _readers_by_key(keys, prompts, readers)
         known = known_replies(ledger, list(first), reader_of)
         # The empty reply of an earlier run is no answer: its key is not found, it is asked again.
         todo = [(key, i) for key, i in first.items() if key not in known]
@@ -122,7 +125,9 @@ class ChatLLM(ChatSettings):
             log.warning("%s: %d of %d replies were cut at the token limit (%s)", what, cut, len(found), self.limit)
         self._tell_unread({key: prompts[i] for key, i in first.items()}, found, reader_of, ledger, what)
         return [
-            known[key] if key in known else fresh[key] if first[key] == i else as_repeated(fresh[key])
+            _without_echo(
+                known[key] if key in known else fresh[key] if first[key] == i else as_repeated(fresh[key]), prompts[i]
+            )
             for i, key in enumerate(keys)
         ]
 
@@ -139,7 +144,11 @@ class ChatLLM(ChatSettings):
         if not unread:
             return
         first = shown(str(replies[unread[0]].text), form_in(prompts[unread[0]]))
-        log.warning("%s: %d of %d replies could not be read; the first: %s", what, len(unread), len(replies), first)
+        echoes = sum(bool(echo_in(str(replies[key].text), prompts[key])) for key in unread)
+        told = f" ({echoes} repeat the prompt)" if echoes else ""
+        log.warning(
+            "%s: %d of %d replies could not be read%s; the first: %s", what, len(unread), len(replies), told, first
+        )
         if spent := sum(len(calls) >= MOST_UNREAD for calls in ledger.unread(unread).values()):
             log.warning(
                 "%s: %d request(s) had %d unreadable replies each and are not asked again before "
@@ -159,8 +168,12 @@ class ChatLLM(ChatSettings):
         prompts = [in_language(prompt, self.language) for prompt in prompts]
         served = self.served(store) if prompts else {}
         keys = [_digest(self._request(prompt, salt, options, served)) for prompt in prompts]
-        found = known_replies(self._ledger(store), list(dict.fromkeys(keys)), _by_key(keys, readers))
-        return [found.get(key) for key in keys]
+        reader_of = _readers_by_key(keys, prompts, readers)
+        found = known_replies(self._ledger(store), list(dict.fromkeys(keys)), reader_of)
+        return [
+            _without_echo(found[key], prompt) if key in found else None
+            for key, prompt in zip(keys, prompts, strict=True)
+        ]
 
     def needs_of(
         self,
@@ -183,7 +196,8 @@ class ChatLLM(ChatSettings):
         prompts = [in_language(prompt, self.language) for prompt in prompts]
         served = self.served(store) if prompts else {}
         keys = [_digest(self._request(prompt, salt, options, served)) for prompt in prompts]
-        known = known_replies(self._ledger(store), list(dict.fromkeys(keys)), _by_key(keys, readers))
+        reader_of = _readers_by_key(keys, prompts, readers)
+        known = known_replies(self._ledger(store), list(dict.fromkeys(keys)), reader_of)
         tokens = [-(-len(prompt) // _CHARACTERS_PER_TOKEN) for prompt in prompts]
         expected = self.expected_tokens if expected_tokens is None else expected_tokens
         return pd.DataFrame(
@@ -216,8 +230,24 @@ class ChatLLM(ChatSettings):
         return open_ledger(self.ledger or default_ledger(root))
 
 
-def _by_key(keys: Sequence[str], readers: Sequence[Reader]) -> dict[str, Reader]:
-    return dict(zip(keys, readers, strict=True)) if readers else {}
+def _readers_by_key(keys: Sequence[str], prompts: Sequence[str], readers: Sequence[Reader]) -> dict[str, Reader]:
+    """The readers of replies, by key; none of them reads an echo of its prompt."""
+    given = readers or [_text] * len(keys)
+    return {key: partial(_unless_echo, prompt, read) for key, prompt, read in zip(keys, prompts, given, strict=True)}
+
+
+def _text(reply: Reply) -> str | None:
+    return reply.text
+
+
+def _unless_echo(prompt: str, read: Reader, reply: Reply) -> object:
+    return None if echo_in(reply.text or "", prompt) else read(reply)
+
+
+def _without_echo(reply: Reply, prompt: str) -> Reply:
+    """The reply, or an error in place of a text that repeats its prompt."""
+    echo = echo_in(reply.text or "", prompt)
+    return replace(reply, text=None, error=f"{ECHO}: {shown(echo, '')}") if echo else reply
 
 
 def _digest(request: str) -> str:

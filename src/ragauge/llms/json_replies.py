@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from ragauge.contract.replies import CUT, Reply
+from ragauge.contract.replies import CUT, Reply, is_echo
 from ragauge.contract.workplace import Workplace
 from ragauge.llms.chat_use import NOT_ASKED
 from ragauge.texts.surrogates import without_surrogates
@@ -79,7 +79,7 @@ def _read(read: Callable[[str], T | None], reply: Reply) -> T | None:
 
 def _found(reply: Reply, value: T | None) -> Found[T]:
     if reply.text is None:
-        return Found(None, FAILED, reply.error)
+        return Found(None, UNREADABLE if is_echo(reply) else FAILED, reply.error)
     return Found(None, UNREADABLE, reply.text) if value is None else Found(value, OK)
 
 

@@ -28,6 +28,7 @@ from ragauge.contract.visible import is_blank, visible
 from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.llms.json_replies import json_of
 from ragauge.llms.ledger import Call, Ledger
+from ragauge.llms.prompts import Filled
 from ragauge.llms.thoughts import without_thoughts
 from ragauge.texts.surrogates import without_surrogates
 
@@ -356,7 +357,7 @@ def _seconds(value: str | None) -> float | None:
 
 ASKS_A_RUN = 2  # one reply may be a slip of the model; two of them are not
 _SHOWN = 200  # characters of a reply that are shown
-_EXAMPLES = re.compile(r"xamples? of the form[^:]{0,200}:\s")  # what stands behind it is the prompt's last part
+_EXAMPLES = re.compile(r"xamples? of the form[^:]{0,200}:\s")  # in prompts of users, whose last part they are
 _OBJECT = re.compile(r"^\{.+$", re.MULTILINE)
 
 
@@ -410,11 +411,11 @@ def shown(raw: str, form: str) -> str:
 
 
 def form_in(prompt: str) -> str:
-    """A prompt's requested form on one line: its last JSON object, else its examples.
+    """A prompt's requested form on one line: the last JSON object of its own words, else its examples.
 
-    The documents and answers in a prompt stand before its examples. "" where the prompt shows no form.
+    "" where the prompt shows no form.
     """
-    *before, last = _EXAMPLES.split(prompt)
+    *before, last = _EXAMPLES.split(prompt.own if isinstance(prompt, Filled) else prompt)
     objects: list[str] = _OBJECT.findall(last)
     form = objects[-1] if objects else last if before else ""
     return visible(form, one_line=True)[:_SHOWN]

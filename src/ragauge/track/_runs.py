@@ -77,7 +77,7 @@ class Run:
     ) -> None:
         """Logs metrics (NaN ones are left out) and step charts {name: {step: value}}, each in its group.
 
-        declared: what findings declare of them.
+        declared: their declarations by findings.
         """
         from mlflow.entities import Metric
 
@@ -185,7 +185,7 @@ def log_found(
 ) -> None:
     """Logs metrics with their charts, tables, files and the model of one finding.
 
-    declared: what findings declare of metrics.
+    declared: the metrics that findings declare.
     settings: the meaning of the scores, for a model that is no folder yet; registered_name: that of the model in
         MLflow's registry.
     """

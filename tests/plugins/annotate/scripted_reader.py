@@ -93,7 +93,7 @@ def write(folder: Path) -> None:
 
 def asked_about(prompt: str) -> tuple[str, str]:
     """The qid and the first passage with the text that a prompt shows."""
-    [query, text] = map(json.loads, re.findall(r"<material-\w+>\n(.*?)\n</material-\w+>", prompt, re.S))
+    [query, text] = map(json.loads, re.findall(r"<quoted-material[-\w]*>\n(.*?)\n</quoted-material", prompt, re.S))
     [qid] = [qid for qid, of in TOPICS.items() if of["query"] == query]
     return qid, next((docno for docno, shown in PASSAGES.items() if shown == text), text)
 

@@ -43,7 +43,7 @@ class Copying:
 
     def ask(self, prompts: Sequence[str], store: Workplace, what: str, **how: object) -> list[Reply]:
         self.asked.extend(prompts)
-        passages = [unframed(prompt).split("Passage:\n")[1].split("\n\nWhat stands")[0] for prompt in prompts]
+        passages = [unframed(prompt).split("Passage:\n")[1].split("\n\nWhat helps")[0] for prompt in prompts]
         return [
             Reply(None, "HTTP 500") if any(word in text for word in self.failing) else Reply(text.split(".")[0])
             for text in passages

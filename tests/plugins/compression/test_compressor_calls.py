@@ -19,7 +19,7 @@ def reply(prompt: str) -> str:
     """The first sentence of a passage, or nothing, by its length; an answer; a verdict."""
     if "Copy from the passage" not in prompt:
         return '{"label": 3, "reason": "why not"}' if "label" in prompt else "An answer."
-    passage = unframed(prompt).split("Passage:\n")[1].split("\n\nWhat stands")[0]
+    passage = unframed(prompt).split("Passage:\n")[1].split("\n\nWhat helps")[0]
     return "NONE" if len(passage) % 5 == 0 else passage.split(". ")[0]
 
 

@@ -12,7 +12,6 @@ import pytest
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.plugins.export.command import main
 from ragauge.plugins.export.samples import write_samples
-from sweep_records import job_json
 
 DIGEST = "1" * 64
 
@@ -88,7 +87,7 @@ def job(tmp_path: Path) -> Path:
 def write_record(folder: Path, **changes: object) -> None:
     entries = {"dataset": DIGEST, "context": DIGEST}
     record = {"name": "a job", "store": str(folder), "entries": entries, "n_tokens": 5, **changes}
-    job_json(folder, {"metrics": {"x": 1.0}, "dataset_digest": "d", **record})
+    (folder / "job.json").write_text(json.dumps(record), encoding="utf-8")
 
 
 def test_the_samples_of_a_job(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -127,9 +126,9 @@ def test_what_cannot_be_exported_is_said(tmp_path: Path, capsys: pytest.CaptureF
     write_record(tmp_path, store=str(tmp_path / "gone"))
     with pytest.raises(DataError, match=r"a job: the store .* no longer holds its topics: run the job again"):
         write_samples(tmp_path)
-    write_record(tmp_path, store="")
-    with pytest.raises(DataError, match="store is missing"):
+    (tmp_path / "job.json").write_text(json.dumps({"name": "a job", "entries": {}}), encoding="utf-8")
+    with pytest.raises(DataError, match="store"):
         write_samples(tmp_path)
-    write_record(tmp_path, entries={})
+    (tmp_path / "job.json").write_text(json.dumps({"name": "a job"}), encoding="utf-8")
     with pytest.raises(DataError, match="its job retrieved nothing"):
         write_samples(tmp_path)

@@ -51,7 +51,9 @@ def _claims(prompt: str) -> str:
 
 
 def _verdicts(prompt: str) -> str:
-    shown, rest = prompt.split("\nPassages:\n", 1)[1].split("\n\nClaims:\n", 1)
+    shown, rest = re.split(
+        r"\n\nThe \d+ claims:\n", re.split(r"\nThe \d+ passages:\n", prompt, maxsplit=1)[1], maxsplit=1
+    )
     passages, claims = _entries(shown), _entries(rest.split("\n\n", 1)[0])
     found: dict[str, Any] = {}
     for number, claim in enumerate(claims, 1):

@@ -31,7 +31,7 @@ Truth = dict[str, list[set[str]]]
 def asked_of(prompt: str) -> tuple[list[str], str]:
     """The passages and the statement of a prompt."""
     passages, statement = unframed(prompt).split("Passages, each a JSON string:\n")[1].split("\n\nStatement, ", 1)
-    said = statement.removeprefix("a JSON string:\n").split("\n\nWhat stands", 1)[0]
+    said = statement.removeprefix("a JSON string:\n").split("\n\nThe JSON", 1)[0]
     return [json.loads(line) for line in passages.split("\n")], json.loads(said)
 
 

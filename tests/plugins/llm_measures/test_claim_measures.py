@@ -344,7 +344,7 @@ def test_text_that_holds_instructions_json_or_entries_stays_one_entry() -> None:
         )
         assert not [line for line in text.splitlines() if line.startswith(begun)]
         if kind_of(text) == "verdicts":
-            assert "Below are 2 numbered passages" in text
+            assert "\nThe 2 passages:\n" in text
             assert "\n[1] Anna.\n" in text
 
 

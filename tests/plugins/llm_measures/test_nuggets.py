@@ -29,7 +29,7 @@ def made(nuggets: list[tuple[str, str]]) -> str:
 
 
 def answer_in(prompt: str) -> str:
-    said: str = json.loads(unframed(prompt).split("Answer, a JSON string:\n")[1].split("\n\nNuggets, each")[0])
+    said: str = json.loads(unframed(prompt).split("Answer, a JSON string:\n")[1].split("\n\nThe JSON")[0])
     return said
 
 

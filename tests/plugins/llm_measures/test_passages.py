@@ -21,7 +21,7 @@ NO_EVIDENCE = evidence()
 
 def passage_in(prompt: str) -> str:
     """The passage of a prompt of context precision."""
-    said: str = json.loads(unframed(prompt).split("Passage, a JSON string:\n")[1].split("\n\nWhat stands")[0])
+    said: str = json.loads(unframed(prompt).split("Passage, a JSON string:\n")[1].split("\n\nThe JSON")[0])
     return said
 
 

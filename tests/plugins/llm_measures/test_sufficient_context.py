@@ -23,7 +23,7 @@ RUN = pd.DataFrame({"qid": [], "docno": [], "rank": []})
 
 def verdict(prompt: str) -> str:
     """By words of the passages: Anna suffices, Anna and Bob contradict each other, nonsense for Graz."""
-    shown = unframed(prompt).split("Passages, each a JSON string:\n")[1].split("\n\nWhat stands")[0]
+    shown = unframed(prompt).split("Passages, each a JSON string:\n")[1].split("\n\nThe JSON")[0]
     text = " ".join(map(json.loads, shown.split("\n")))
     if "Graz" in text:
         return "yes"

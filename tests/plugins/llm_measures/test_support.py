@@ -32,7 +32,7 @@ NAN = float("nan")
 
 
 def pair_of(prompt: str) -> tuple[str, str]:
-    found = re.search(r"Statement:\n(.*)\n\nPassage:\n(.*)\n\nWhat stands", unframed(prompt), re.DOTALL)
+    found = re.search(r"Statement:\n(.*)\n\nPassage:\n(.*)\n\nThe JSON", unframed(prompt), re.DOTALL)
     assert found is not None
     return found[1], found[2]
 

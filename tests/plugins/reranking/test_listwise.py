@@ -209,7 +209,7 @@ def test_a_value_out_of_range_is_one_line(given: dict[str, Any], says: str) -> N
         ListwiseReranker(**given)
     assert ListwiseReranker(depth=1, top_k=1, window=2, step=2, passage_tokens=1)
     known = identity(ListwiseReranker())
-    assert known.pop("prompt").startswith("Below are $n_passages passages")
+    assert known.pop("prompt").startswith("Below are a question and passages")
     sizes = {"depth": 30, "top_k": None, "window": 20, "step": 10, "passage_tokens": 300}
     assert known == {"component": "llm", "version": 3, **sizes}
 
@@ -252,7 +252,7 @@ def test_a_job_pays_once_and_a_stored_run_tells_what_was_repaired(small: SmallPi
 
 def test_a_failed_request_keeps_the_order_and_is_asked_again_by_a_rerun(small: SmallPipelines) -> None:
     def failing(prompt: str, n: int) -> str | None:
-        return "500" if "bridge" in prompt.split("Question:")[-1] else None
+        return "500" if "bridge" in prompt.split("Question:")[1].split("\n")[0] else None
 
     with ChatServer(reply=reply, faults=failing) as server:
         first = job(small, server, depth=2)

@@ -12,7 +12,7 @@ import pandas as pd
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import LACK
-from ragauge.contract.replies import Reply
+from ragauge.contract.replies import Reply, is_echo
 from ragauge.contract.topics import references, without_reference
 from ragauge.contract.visible import is_blank
 from ragauge.llms.replies import shown
@@ -135,7 +135,8 @@ def divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int, for
 
     form: the required form of a reply, for the error of one that cannot be read.
     """
-    status = "ok" if read is not None else "missing" if reply.text is None else "unreadable"
+    lost = reply.text is None and not is_echo(reply)
+    status = "ok" if read is not None else "missing" if lost else "unreadable"
     error = None
     if read is None:
         error = reply.error if reply.text is None else shown(reply.text, form)

@@ -1,15 +1,20 @@
 """The prompts: texts with $placeholders, the shipped files or a user's own.
 
 `Answer: <$mark>$answer</$mark>` frames the answer: `fill` chooses a mark that stands in no value, so that no
-value can end its frame.
+value can end its frame. The mark is the same in all prompts whose values do not hold it, and what differs between
+prompts stands last in them: a server that keeps the beginning of a prompt computes it once.
+
+A reply may repeat the prompt in place of an answer. A `Filled` prompt knows its own words, by which `echo_in` tells.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -19,9 +24,14 @@ from ragauge.contract.errors import ConfigError
 from ragauge.texts.languages import AUTO, language_of
 
 _MARK = "mark"
-_DIGITS = 8  # of a mark, hexadecimal
-_FRAME = re.compile(rf"<(/?)(material-[0-9a-f]{{{_DIGITS}}})>")
-_QUESTION = re.compile(r"^Question\b[^\n:]*:\s*(?:<material-\w+>\s*)?(.+?)(?:</material-\w+>)?$", re.MULTILINE)
+_WORD = "quoted-material"  # the mark where no value holds anything like it
+_LETTERS = _WORD.replace("-", "")
+_DIGITS = 8  # behind the word where one does, hexadecimal
+_FRAME = re.compile(rf"<(/?)({_WORD}(?:-[0-9a-f]{{{_DIGITS}}})?)>")
+_QUESTION = re.compile(rf"^Question\b[^\n:]*:\s*(?:<{_WORD}[-\w]*>\s*)?(.+?)(?:</{_WORD}[-\w]*>)?$", re.MULTILINE)
+_PLACE = re.compile(r"<[a-z][^<>$\n]* [^<>$\n]*>")  # in the form of a reply: what stands for a value
+_WORDS = re.compile(r"[^\W\d_]+")
+_LEAST_WORDS = 5  # of a line that no reply has by chance
 _NAMED = """\
 The material below is in $language. Write all text of your own in $language: questions, answers, claims, facts, \
 reasons. Read answers as a speaker of $language does. Keys, labels and fixed words of the reply stay exactly as they \
@@ -39,6 +49,17 @@ class NamedPrompt(str):
         return made
 
     name: str
+
+
+class Filled(str):
+    """A prompt with its values filled in; `own` is the text with its numbers alone."""
+
+    def __new__(cls, text: str, own: str = "") -> Self:
+        made = super().__new__(cls, text)
+        made.own = own
+        return made
+
+    own: str
 
 
 def load_prompt(
@@ -84,11 +105,40 @@ def _names_a_file(prompt: str) -> bool:
 
 
 def fill(prompt: str, **values: str) -> str:
-    """The prompt with every placeholder replaced; values are not searched for placeholders.
+    """The prompt as `Filled`, with every placeholder replaced; values are not searched for placeholders.
 
-    `$mark` becomes a word such as material-3fa2c18b, the same for the same values and in none of them.
+    `$mark` becomes the word quoted-material. Where a value holds it, in whatever spelling, digits that follow from all
+    values stand behind it, and are in none of them.
     """
-    return Template(prompt).substitute(values, **{_MARK: _mark_of(values)})
+    template = Template(prompt)
+    numbers = {name: value for name, value in values.items() if value.isdecimal()}  # three queries, five passages
+    return Filled(template.substitute(values, **{_MARK: _mark_of(values)}), own=template.safe_substitute(numbers))
+
+
+def echo_in(reply: str, prompt: str) -> str:
+    """What a reply repeats of the prompt's own words; "" for nothing, and for a prompt that does not know them.
+
+    That is a mark, a place such as `<one short sentence>` in the form of a reply, or a whole line of five words or
+    more. A reply with a JSON object may show such a line on its way, unless the line is its object.
+    """
+    if not isinstance(prompt, Filled) or not prompt.own:
+        return ""
+    places, lines = _own_words(prompt.own)
+    for piece in (*places, *({mark[0] for mark in _FRAME.finditer(prompt)} if f"${_MARK}" in prompt.own else ())):
+        if piece in reply:
+            return piece
+    objects = "{" in reply
+    for line in reply.splitlines():
+        if (said := " ".join(line.split())) in lines and (said.startswith("{") or not objects):
+            return said
+    return ""
+
+
+@lru_cache(maxsize=256)
+def _own_words(own: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The places for values in a prompt, and its lines that hold nothing filled in."""
+    lines = {" ".join(line.split()) for line in own.splitlines() if "$" not in line}
+    return frozenset(_PLACE.findall(own)), frozenset(x for x in lines if len(_WORDS.findall(x)) >= _LEAST_WORDS)
 
 
 def _framed(prompt: str) -> Iterator[str]:
@@ -116,13 +166,27 @@ def in_language(prompt: str, language: str) -> str:
         asked = _QUESTION.search(prompt)
         material = " ".join(_framed(prompt))
         language = (asked and language_of(asked[1])) or language_of(material) or "english"
-    return prompt if language == "english" else _NAMED.replace("$language", language.capitalize()) + prompt
+    if language == "english":
+        return prompt
+    named = _NAMED.replace("$language", language.capitalize())
+    return Filled(named + prompt, own=named + prompt.own) if isinstance(prompt, Filled) else named + prompt
 
 
 def _mark_of(values: Mapping[str, str]) -> str:
-    """material- and the first digits of the values' SHA-256, hashed again while they stand in a value."""
+    """The word of all frames, or with the first digits of the values' SHA-256 where a value imitates it.
+
+    An imitation has the word's letters in order, whatever stands between them: `</Quoted\u2011Material>`, say. The
+    digits are hashed again while a value holds them.
+    """
+    if not any(_imitates(value) for value in values.values()):
+        return _WORD
     text = "\x1f".join(f"{name}\x1f{value}" for name, value in sorted(values.items()))
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     while digest[:_DIGITS] in text.casefold():
         digest = hashlib.sha256(digest.encode()).hexdigest()
-    return f"material-{digest[:_DIGITS]}"
+    return f"{_WORD}-{digest[:_DIGITS]}"
+
+
+def _imitates(value: str) -> bool:
+    folded = value if value.isascii() else unicodedata.normalize("NFKD", value)
+    return _LETTERS in "".join(filter(str.isalpha, folded)).casefold()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragauge import track
 from ragauge.contract.groups import CALLS
 from ragauge.contract.progress import progress
-from ragauge.contract.record import JobRecord
 
 if TYPE_CHECKING:
     from ragauge.contract.jobs import Jobs
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 _MAX_JOBS = 3  # jobs of a sweep whose metrics are shown where they are not equal
 # Metrics of how the work was done, not of what came out.
 _EFFORT = re.compile(
-    rf"({'|'.join(CALLS)})(llm_calls(_cached)?|llm_usage_unknown|llm_cut|llm_thoughts|prompt_tokens|completion_tokens|cost_usd)"
+    rf"({'|'.join(CALLS)})(llm_calls(_cached)?|llm_usage_unknown|llm_cut|llm_echoes|llm_thoughts|prompt_tokens|completion_tokens|cost_usd)"
     r"|seconds_.*|latency_.*|cost_usd_per_topic|stages_made|system/.*"
 )
 
@@ -30,7 +29,7 @@ class SweepOrigin:
     records: those of the new jobs. group: the name of their group; "" where the sweep has no other.
     """
 
-    records: Sequence[JobRecord]
+    records: Sequence[Mapping[str, Any]]
     run_id: str | None
     group: str
 
@@ -53,17 +52,17 @@ class SweepOrigin:
 
 def of_sweep(jobs: Jobs) -> SweepOrigin:
     """The jobs that a sweep's jobs repeat; at least some are reruns."""
-    again = [record for record in jobs.records if "rerun" in record.added]
-    return SweepOrigin(again, again[0].added["rerun"]["sweep"], jobs.group)
+    again = [record for record in jobs.records if "rerun" in record]
+    return SweepOrigin(again, again[0]["rerun"]["sweep"], jobs.group)
 
 
-def _jobs_compared(reader: track.Reader, records: Sequence[JobRecord]) -> list[str]:
+def _jobs_compared(reader: track.Reader, records: Sequence[Mapping[str, Any]]) -> list[str]:
     """The number of rerun jobs whose metrics are all equal, and the first others."""
     unequal = []
     with progress(len(records), "comparing old and new", "job") as bar:
         for record in records:
-            text, equal = compared(reader, record.added["rerun"]["run_id"], record.run_id)
-            unequal += [] if equal else [f"{record.name}: {text}"]
+            text, equal = compared(reader, record["rerun"]["run_id"], record["run_id"])
+            unequal += [] if equal else [f"{record['name']}: {text}"]
             bar.update()
     more = len(unequal) - _MAX_JOBS
     return [
