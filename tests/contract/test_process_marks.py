@@ -18,19 +18,19 @@ def marks() -> tuple[str, str, str]:
     return boot, space, ticks
 
 
-def gone_and_runs(**tags: str) -> tuple[bool, bool]:
+def alive(**tags: str) -> bool | None:
     told = provenance.process_tags() | {f"ragauge.{name}": value for name, value in tags.items()}
-    return provenance.process_gone(told), provenance.process_runs(told)
+    return provenance.process_alive(told)
 
 
 def test_a_process_is_known_by_its_start_and_not_by_its_number_alone(marks: tuple[str, str, str]) -> None:
     boot, space, ticks = marks
-    assert gone_and_runs() == (False, True)
-    assert gone_and_runs(process=f"{boot} {space} {int(ticks) - 1}") == (True, False)  # an earlier one of this number
-    assert gone_and_runs(process=f"another-boot {space} {ticks}") == (True, False)
+    assert alive() is True
+    assert alive(process=f"{boot} {space} {int(ticks) - 1}") is False  # an earlier one of this number
+    assert alive(process=f"another-boot {space} {ticks}") is False
 
 
 def test_of_a_process_that_cannot_be_seen_nothing_is_known(marks: tuple[str, str, str]) -> None:
     boot, _, ticks = marks
-    assert gone_and_runs(process=f"{boot} pid:[1] {int(ticks) - 1}") == (False, False)
-    assert gone_and_runs(host="other/0") == (False, False)
+    assert alive(process=f"{boot} pid:[1] {int(ticks) - 1}") is None
+    assert alive(host="other/0") is None

@@ -116,33 +116,25 @@ def process_tags() -> dict[str, str]:
     }
 
 
-def process_gone(tags: Mapping[str, str]) -> bool:
-    """True if the process with these `process_tags` ran on this machine and is known to have ended.
+def process_alive(tags: Mapping[str, str]) -> bool | None:
+    """Whether the process with these `process_tags` runs on this machine, or has ended.
 
-    False where that is unknown: on another machine, and for a process of another container.
+    None where that is unknown: on another machine, and for a process of another container.
     """
     if tags.get("ragauge.host") != machine():
-        return False
+        return None
     pid = tags.get("ragauge.pid", "")
     then, here = (mark.split(" ") for mark in (tags.get("ragauge.process", ""), process_mark(os.getpid())))
     if len(then) == len(here) == 3:
         if then[0] != here[0]:
-            return True  # the machine was started anew
+            return False  # the machine was started anew
         if then[1] != here[1]:
-            return False  # its process ids are not the ones seen here
+            return None  # its process ids are not the ones seen here
     if not pid.isdigit() or not alive(int(pid)):
-        return True
+        return False
     now = process_mark(int(pid)).split(" ")
     # Another process may have got the number meanwhile.
-    return len(then) == len(now) == 3 and then != now
-
-
-def process_runs(tags: Mapping[str, str]) -> bool:
-    """True if the process with these `process_tags` is visible here and alive."""
-    pid, mark = tags.get("ragauge.pid", ""), tags.get("ragauge.process", "")
-    if tags.get("ragauge.host") != machine() or not pid.isdigit() or not alive(int(pid)):
-        return False
-    return mark == process_mark(int(pid))
+    return True if then == now else False if len(then) == len(now) == 3 else None
 
 
 def process_mark(pid: int) -> str:

@@ -41,7 +41,7 @@ def close_orphans(uri: str) -> int:
         if not experiments:
             return 0
         running = pages(lambda **page: client.search_runs(experiments, query, **page))
-        orphans = [run for run in running if provenance.process_gone(run.data.tags)]
+        orphans = [run for run in running if provenance.process_alive(run.data.tags) is False]
         for run in orphans:
             client.set_terminated(run.info.run_id, status="KILLED")
     return len(orphans)
@@ -83,7 +83,7 @@ def lost_run(
     if any(params.get(name) != value for name, value in run.data.params.items()):
         return None
     deadline = time.monotonic() + _DYING
-    while run.info.status == "RUNNING" and provenance.process_runs(run.data.tags):
+    while run.info.status == "RUNNING" and provenance.process_alive(run.data.tags):
         if time.monotonic() > deadline:
             return None
         time.sleep(0.2)

@@ -51,7 +51,7 @@ class LoggedRun:
     @property
     def going(self) -> bool:
         """True if the MLflow run is RUNNING and its process may still be alive."""
-        return self.status == "RUNNING" and not provenance.process_gone(self.tags)
+        return self.status == "RUNNING" and provenance.process_alive(self.tags) is not False
 
     @property
     def entries(self) -> frozenset[str] | None:
