@@ -26,7 +26,6 @@ from ragauge.commands.conf import (
     of_base,
     of_swept,
     quoted,
-    refuse_excessive,
 )
 from ragauge.commands.errors import drop_output
 from ragauge.contract import interruption
@@ -142,7 +141,6 @@ def run_composed(
     from ragauge.experiment.setup.packages import refuse_shadowed
 
     guard_output()
-    refuse_excessive(arguments)
     if config_name == "config":
         arguments = of_base(arguments)
     _register(arguments)
