@@ -44,16 +44,13 @@ def recorded(name: str) -> list[Row]:
     """A row for each stage of a job, in order: {stage, version, params, asked, frames}.
 
     asked: the number of prompts that it sent, a digest of all, and the first of them in alphabetical order. A stage
-    that fills a folder has no frames. A stage whose output is not stored has no key that could stay: it stands in the
-    base job alone, without a version, so that a new column of contexts is seen in one file.
+    that fills a folder has no frames.
     """
     if name == "single":
         return _single()
     with TemporaryDirectory() as folder, pipeline(name, Path(folder)) as (job, server):
         rows = []
         for stage in job.stages:
-            if not stage.stored and name != "base":
-                continue
             before = len(server.bodies)
             key = job.key_of(stage)
             step = job.plan.of_stage(stage)
@@ -61,8 +58,9 @@ def recorded(name: str) -> list[Row]:
             asked = _asked([body["messages"][-1]["content"] for body in server.bodies[before:]])
             frames = {frame: _rows(step.done.frame(frame)) for frame in stage.makes}
             params = json.loads(json.dumps(_without_code(key.params), sort_keys=True))
-            version = stage.version if stage.stored else None
-            rows.append({"stage": stage.label, "version": version, "params": params, "asked": asked, "frames": frames})
+            rows.append(
+                {"stage": stage.label, "version": stage.version, "params": params, "asked": asked, "frames": frames}
+            )
         return rows
 
 
@@ -136,7 +134,7 @@ def changed(before: list[Row], now: list[Row]) -> list[str]:
         was = old.get(row["stage"])
         if was is None or (was["frames"] == row["frames"] and was["asked"] == row["asked"]):
             continue
-        same_key = was["version"] == row["version"] is not None and was["params"] == row["params"]
+        same_key = was["version"] == row["version"] and was["params"] == row["params"]
         if same_key and not moved:
             found.append(f"{row['stage']}: {_difference(was, row)}")
         moved |= set(row["frames"])

@@ -14,20 +14,13 @@ import pandas as pd
 from ragauge.answering.judges.frame import NO_ANSWER, SAYS_NOTHING, Truth, Verdict, truths, verdict_frame
 from ragauge.contract.checks import require_number
 from ragauge.contract.component import Tools
+from ragauge.texts.refusals import says_it_lacks
 from ragauge.texts.words import ARTICLES, GRAMMAR_WORDS, WORD
 
 _WORD = re.compile(rf"(?:{WORD})(?:['’]\w+)*")
 _NUMBER_COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 _KINDEST = (5, 3, 2, 1, 4)  # classes, for answers that several references give different ones
 _OPPOSITE: dict[tuple[str, ...], str] = {("yes",): "no", ("no",): "yes"}
-_LACK = re.compile(
-    r"\b(?:not (?:\w+ )?enough|insufficient|no) information\b|\black(?:s|ing)? (?:of )?(?:the )?information\b"
-    r"|\b(?:documents?|texts?|context|passages?|sources?|evidence|information)\b[^.!?]{0,60}?"
-    r"\b(?:do|does|did|is|are|was|were) not\b"
-    r"|\b(?:can ?not|can't|could not|unable to) (?:be )?(?:answer|determine)(?:ed|d)?\b"
-    r"|\bi (?:do not|don't) know\b",
-    re.I,
-)
 
 
 @dataclass(frozen=True)
@@ -57,7 +50,7 @@ class LexicalJudge:
     component: ClassVar[str] = "lexical"
     kind: ClassVar[str] = "embedded"
     uses: ClassVar[frozenset[str]] = frozenset()
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     support: float = 0.5
     cover: float = 0.75
@@ -89,7 +82,7 @@ class LexicalJudge:
         covered = [bool(part) and len(part & content) >= self.cover * len(part) for part in truth.parts]
         supported = not truth.parts or len(content & truth.supporting) >= self.support * len(content)
         holds = _holds(truth, words, bool(covered) and all(covered))
-        if not words or (not holds and _LACK.search(answer)):
+        if not words or (not holds and says_it_lacks(answer)):
             return Verdict(1, reason="says that information is lacking" if words else SAYS_NOTHING)
         if words[0] == _OPPOSITE.get(tuple(truth.reference)):
             return Verdict(4, reason="begins with the opposite of the reference answer")
