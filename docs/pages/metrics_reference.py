@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ragauge.contract.metrics import Metric, spelled
-from ragauge.findings.order import findings, job_findings
+from ragauge.findings.of_sweeps import findings
+from ragauge.findings.order import job_findings
 
 
 def described() -> list[Metric]:

@@ -15,7 +15,8 @@ from ragauge.contract.metrics import (
     spelled,
     without_groups,
 )
-from ragauge.findings.order import declared, findings, job_findings, metrics_of_jobs, metrics_of_sweeps
+from ragauge.findings.of_sweeps import findings, metrics_of_sweeps
+from ragauge.findings.order import declared, job_findings, metrics_of_jobs
 
 OF_JOBS, OF_SWEEPS = metrics_of_jobs(), metrics_of_sweeps()
 DECLARED = declared([*job_findings(), *findings()])

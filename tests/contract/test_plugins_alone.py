@@ -15,7 +15,8 @@ from ragauge.commands import known
 from ragauge.contract import loading
 from ragauge.experiment.setup import config, packages
 from ragauge.experiment.stages.components import instantiate_components
-from ragauge.findings.order import findings, metrics_of_jobs
+from ragauge.findings.of_sweeps import findings
+from ragauge.findings.order import metrics_of_jobs
 from without_plugin import Deleted
 
 PLUGINS = sorted(file.parent.name for file in (ROOT / "src/ragauge/plugins").glob("*/__init__.py"))

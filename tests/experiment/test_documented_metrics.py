@@ -14,7 +14,8 @@ import pytest
 from processes import ROOT, run
 from ragauge.contract.groups import CALLS, RANKINGS
 from ragauge.contract.metrics import OF_EVERY_CHART, Metric, is_known, measure_metrics, spelled, without_groups
-from ragauge.findings.order import findings, job_findings, metrics_of_jobs, metrics_of_sweeps
+from ragauge.findings.of_sweeps import findings, metrics_of_sweeps
+from ragauge.findings.order import job_findings, metrics_of_jobs
 from ragauge.measures.rankings import metric_of
 
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50", "answers=[em,f1]", "slices=[type]"]

@@ -14,7 +14,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Finding, Found, Founds, Grid, Num, Section, Shown
 from ragauge.contract.jobs import Jobs
 from ragauge.experiment.sweep.run import track_sweep
-from ragauge.findings import order
+from ragauge.findings import of_sweeps
 from ragauge.findings.pooling import pooled
 from ragauge.show.html import html
 from ragauge.track import Reader
@@ -109,13 +109,13 @@ def test_what_is_no_finding_is_refused_by_its_entry_point(
 ) -> None:
     monkeypatch.setattr(loading, "entry_points", entry_points(name))
     with pytest.raises(ConfigError, match=f"entry point {name} = .*{message}"):
-        list(order.findings())
+        list(of_sweeps.findings())
 
 
 def test_a_finding_stands_behind_the_one_that_it_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ShortAnswers, "after", "leaderboard")
     monkeypatch.setattr(loading, "entry_points", entry_points("Nothing", "ShortAnswers"))
-    names = [finding.name for finding in order.findings()]
+    names = [finding.name for finding in of_sweeps.findings()]
     assert names[:2] == ["leaderboard", "short_answers"]
     assert names[-1] == "nothing"
 
@@ -123,4 +123,4 @@ def test_a_finding_stands_behind_the_one_that_it_names(monkeypatch: pytest.Monke
 def test_two_findings_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "entry_points", entry_points("ShortAnswers", "ShortAnswers"))
     with pytest.raises(ConfigError, match="there is a finding 'short_answers' already"):
-        list(order.findings())
+        list(of_sweeps.findings())

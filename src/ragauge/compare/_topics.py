@@ -8,15 +8,15 @@ import pandas as pd
 from ragauge.contract.finding import Cell, Col, ComparisonFinding, Found, Founds, Grid, Num, Section, Shown
 from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.contract.jobs import Compared
-from ragauge.contract.metrics import METRICS
+from ragauge.contract.metrics import IR_SCORE, METRICS
 from ragauge.contract.outcomes import CAUSE
 from ragauge.diagnose.failures import transitions
 from ragauge.estimate.outcomes import LACK, RIGHT
 
 _MAX_ROWS = 12  # changed causes shown of one run
-_KINDS = {"ir_score": METRICS["ir_score"].label, "class": "judge class"}
+_KINDS = {"ir_score": IR_SCORE.label, "class": "judge class"}
 _LONG = [
-    Col("qid"), Col("question", left=True, wrap=True), Col("run", left=True), Col(METRICS["ir_score"].label),
+    Col("qid"), Col("question", left=True, wrap=True), Col("run", left=True), Col(IR_SCORE.label),
     Col("class", left=True), Col("answer", left=True, wrap=True),
 ]  # fmt: skip
 

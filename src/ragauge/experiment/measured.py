@@ -20,6 +20,7 @@ from ragauge.experiment.earlier import earlier_labels
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.slicing import with_slices
 from ragauge.experiment.stages.order import question_stages
+from ragauge.findings.also_logged import lines_of
 from ragauge.findings.failures import with_failures
 from ragauge.findings.order import declared, job_findings
 from ragauge.findings.per_question import with_labels_of_people
@@ -125,6 +126,7 @@ class MeasuredJob:
             self.found[finding.name] = found.value
             self.record |= found.record
             shown = finding.show(self, found.value, self.found)
+            shown = replace(shown, lines=[*shown.lines, *lines_of(finding.metrics, found.metrics)])
             for name, figure in shown.figures.items():
                 save(figure, run.folder / "figures" / f"{name}.png")
             tell(shown)

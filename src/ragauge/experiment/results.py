@@ -17,6 +17,7 @@ import pandas as pd
 from ragauge import track
 from ragauge.contract.answer_measures import NOT_SAMPLED, from_tags, in_order
 from ragauge.contract.errors import DataError
+from ragauge.contract.metrics import IR_SCORE
 from ragauge.contract.records import FRAMES_TAG, OUTCOMES_FILE, RECORD_FILE, read_record, read_records, read_table
 from ragauge.retrieval.contexts import contexts_at
 from ragauge.show import notebook
@@ -140,7 +141,7 @@ class JobResult(Logged):
 
     def __repr__(self) -> str:
         score = self.metrics.get("ir_score")
-        return f"<job {self.name}: {'' if score is None else f'IR score {score:.3f}, '}run {self.run_id}>"
+        return f"<job {self.name}: {'' if score is None else f'{IR_SCORE.label} {score:.3f}, '}run {self.run_id}>"
 
     def _repr_html_(self) -> str:
         rows = None if self._table is None and self._parquet is None else self.outcomes

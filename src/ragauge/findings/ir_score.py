@@ -110,11 +110,11 @@ class ScoreByN(Finding):
             Picture(
                 "ir_score_by_n",
                 "Lines of the IR score over the budget N, one per system; the values are in the table below",
-                "IR score against N. Where lines lie on each other, the thinner ones are drawn on top.",
+                f"{IR_SCORE.label} against N. Where lines lie on each other, the thinner ones are drawn on top.",
             ),
             Fold("The values, with intervals where a job was run", [_values(jobs, value)]),
         ]
-        return Shown([Section("IR score against N", blocks)], figures={"ir_score_by_n": figure})
+        return Shown([Section(f"{IR_SCORE.label} against N", blocks)], figures={"ir_score_by_n": figure})
 
 
 def _floor(name: str, curve: Mapping[int, float], floors: int) -> str:
@@ -135,7 +135,7 @@ def _values(jobs: Jobs, value: ScoreCurves) -> Grid:
         cells = (number(known[n], "ir_score") if "ir_score" in known.get(n, {}) else Num(curve.get(n)) for n in grid)
         rows.append([system, *cells])
     rows += [[name, *(Num(curve.get(n)) for n in grid)] for name, curve in value.floors.items()]
-    return Grid("IR score by N", ["System", *(Col(str(n)) for n in grid)], rows)
+    return Grid(f"{IR_SCORE.label} by N", ["System", *(Col(str(n)) for n in grid)], rows)
 
 
 def metric_part(system: str) -> str:

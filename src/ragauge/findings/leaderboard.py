@@ -19,7 +19,6 @@ from ragauge.contract.finding import (
     Found,
     Founds,
     Grid,
-    Kind,
     Num,
     Section,
     Shown,
@@ -28,7 +27,17 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.metrics import HEADLINES, LEAST_JUDGED, METRICS, Metric
+from ragauge.contract.metrics import (
+    CORRECT,
+    HALLUCINATION,
+    HEADLINES,
+    IR_SCORE,
+    LEAST_JUDGED,
+    METRICS,
+    REJECTION,
+    Metric,
+    capitalised,
+)
 from ragauge.contract.outcomes import CLUSTER
 from ragauge.estimate import compare_pairs, leaderboard
 from ragauge.estimate import summary as metrics_of
@@ -49,6 +58,11 @@ from ragauge.show.formats import interval, score, whole, written
 
 _RANKED_BY = 3  # measures of rankings in a leaderboard that has nothing else
 _MARK = "≈ best"
+_MOST = {
+    "ir_score": f"best {IR_SCORE.words}",
+    "correct": f"most {CORRECT.words}",
+    "hallucination": f"fewest {HALLUCINATION.words}",
+}
 
 
 @dataclass(frozen=True)
@@ -156,13 +170,10 @@ class Leaderboard(Finding):
 
 def _cards(jobs: Jobs, value: Board) -> list[Card]:
     """One card per headline: the best system, or how many tie."""
-    headlines: tuple[tuple[str, str, Kind, Any], ...] = (
-        ("Best IR score", "ir_score", "score", max),
-        ("Most right answers", "correct_share", "share", max),
-        ("Fewest hallucinations", "hallucination_share", "share", min),
-    )
     cards = []
-    for title, column, kind, best in headlines:
+    for measure, most in _MOST.items():
+        metric = HEADLINES[measure]
+        column = metric.name
         known, missing = value.frame.dropna(subset=column), 0.0
         if column != "ir_score":
             known = known[known["judge_share_missing"] <= 1 - LEAST_JUDGED]
@@ -170,15 +181,15 @@ def _cards(jobs: Jobs, value: Board) -> list[Card]:
             continue
         against = known["judge_share_missing"] if column == "hallucination_share" else 0.0
         ranked = known[column] + against
-        top = known[ranked == best(ranked)]
+        top = known[ranked == (ranked.max() if metric.better == "higher" else ranked.min())]
         row = top.iloc[0]
-        mean = number(row, column, kind)
+        mean = number(row, column, metric.unit)
         who = str(row["system"]) if len(top) == 1 else f"{len(top)} systems tie"
         if column != "ir_score":
             missing = top["judge_share_missing"].max()
         lacks = f"{missing:.0%} without a verdict" if missing > 0 else ""
         below = ", ".join(filter(None, (who, interval(mean) if len(top) == 1 else "", lacks)))
-        cards.append(Card(f"{title} at N = {jobs.n_tokens}", written(mean.value, mean.kind), below))
+        cards.append(Card(f"{capitalised(most)} at N = {jobs.n_tokens}", written(mean.value, mean.kind), below))
     return cards
 
 
@@ -197,14 +208,14 @@ def _table(jobs: Jobs, value: Board) -> Grid:
     several = _ranked_by(jobs, value)
     columns: list[Col | str] = ["System"]
     if value.scored:
-        columns.append(METRICS["ir_score"].label)
+        columns.append(IR_SCORE.label)
     if value.judged:
-        columns += ["Right", "Hallucination / classes 2 and 4"]
+        columns += [capitalised(CORRECT.label), Col(capitalised(HALLUCINATION.label), "classes 2 and 4")]
         columns += [Col(str(c), SHORT[c]) for c in (1, 2, 3, 4)]
         columns.append("No / verdict")
     rejected = "rejection_share" in value.frame
     if rejected:
-        columns.append("Rejected / of the unanswerable")
+        columns.append(Col(capitalised(REJECTION.label), "of the unanswerable"))
     columns += [Col(column_label(info)) for info in several]
     return Grid("Leaderboard", columns, [_row(row, value, rejected, several) for row in rows])
 
@@ -250,14 +261,12 @@ def _ranked_by(jobs: Jobs, value: Board) -> list[AnswerMeasureInfo]:
 
 def _chance(value: Board) -> list[Text]:
     optimism = value.best.optimism_at_top(list(HEADLINES))
-    words = {
-        "ir_score": (lambda v: score(v), "of the best IR score"),
-        "correct": (lambda v: f"{100 * v:.1f} points", "of the most right answers"),
-        "hallucination": (lambda v: f"{100 * v:.1f} points", "of the fewest hallucinations"),
-    }
     if not optimism:
         return []
-    parts = ", ".join(f"{words[m][0](v)} {words[m][1]}" for m, v in optimism.items())
+    parts = ", ".join(
+        f"{f'{100 * v:.1f} points' if HEADLINES[m].unit == 'share' else score(v)} of the {_MOST[m]}"
+        for m, v in optimism.items()
+    )
     return [
         Text(
             f"The top of {len(value.frame)} systems owes part of its lead to chance. This part is expected to be at "

@@ -1,8 +1,13 @@
-"""The findings of a sweep in order of computation, a list that jobs do not need."""
+"""The findings of a sweep in order of computation, and the order of display of a job or sweep; jobs do without."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ragauge.contract.finding import Finding
+from ragauge.contract.loading import findings_of
+from ragauge.contract.metrics import OF_EVERY_SWEEP, spelled
+from ragauge.findings.also_logged import AlsoLogged
 from ragauge.findings.answers import Answers
 from ragauge.findings.asked_again import AskedAgain
 from ragauge.findings.classes import Classes, Sample
@@ -21,7 +26,7 @@ from ragauge.findings.thresholds import NothingFitted, PredictorFound, Threshold
 from ragauge.findings.topics import WorthReading
 from ragauge.findings.what_ran import Unreadable, WhatRan
 
-OF_SWEEPS: tuple[type[Finding], ...] = (
+_OF_SWEEPS: tuple[type[Finding], ...] = (
     Leaderboard,
     Clusters,
     ScoreByN,
@@ -39,9 +44,34 @@ OF_SWEEPS: tuple[type[Finding], ...] = (
     ZonesFound,
     PredictorFound,
     PredictedShares,
+    AlsoLogged,
     Cost,
     WorthReading,
     Unreadable,
     Conclusion,
     WhatRan,
 )
+# What the report and the terminal begin and end with; all else stands between them in the order above.
+_FIRST, _LAST = ("conclusion", "failures"), ("what_ran",)
+
+
+def in_reading_order(names: Iterable[str]) -> list[str]:
+    """The names of findings in order of display."""
+    return sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST) + (name in _LAST))
+
+
+def findings() -> list[Finding]:
+    """A sweep's findings: ragauge's own, and those of packages after the one that they name, or last.
+
+    ConfigError for one that cannot be had.
+    """
+    found: list[Finding] = []
+    for finding in findings_of(Finding, _OF_SWEEPS):
+        names = [one.name for one in found]
+        found.insert(names.index(finding.after) + 1 if finding.after in names else len(found), finding)
+    return found
+
+
+def metrics_of_sweeps() -> list[str]:
+    """The names (some with a *) of metrics of a sweep's MLflow run."""
+    return spelled([*OF_EVERY_SWEEP, *(metric for finding in findings() for metric in finding.metrics)])

@@ -1,4 +1,4 @@
-"""The findings of a job in order of computation, and the order of display of a job or sweep."""
+"""The findings of a job in order of computation, and the metrics that they declare."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from ragauge.contract.finding import After, Finding, JobFinding
 from ragauge.contract.loading import findings_of, points_used
-from ragauge.contract.metrics import OF_EVERY_JOB, OF_EVERY_SWEEP, Metric, by_name, spelled
+from ragauge.contract.metrics import OF_EVERY_JOB, Metric, by_name, spelled
 from ragauge.findings.answers import AnswersMeasured, RecordedAnswers
 from ragauge.findings.asked_again import JudgedAgain
 from ragauge.findings.clusters import ClustersFound
@@ -51,27 +51,6 @@ _OF_JOBS: tuple[type[JobFinding], ...] = (
     ClustersFound,
     Predicted,
 )
-# What the report and the terminal begin and end with; all else stands between them in the order above.
-_FIRST, _LAST = ("conclusion", "failures"), ("what_ran",)
-
-
-def in_reading_order(names: Iterable[str]) -> list[str]:
-    """The names of findings in order of display."""
-    return sorted(names, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST) + (name in _LAST))
-
-
-def findings() -> list[Finding]:
-    """A sweep's findings: ragauge's own, and those of packages after the one that they name, or last.
-
-    ConfigError for one that cannot be had.
-    """
-    from ragauge.findings.of_sweeps import OF_SWEEPS  # a job does without
-
-    found: list[Finding] = []
-    for finding in findings_of(Finding, OF_SWEEPS):
-        names = [one.name for one in found]
-        found.insert(names.index(finding.after) + 1 if finding.after in names else len(found), finding)
-    return found
 
 
 def job_findings(config: Mapping[str, Any] | None = None) -> list[JobFinding]:
@@ -93,11 +72,6 @@ def declared(findings: Iterable[JobFinding | Finding]) -> dict[str, Metric]:
 def metrics_of_jobs() -> list[str]:
     """The names (some with a *) of metrics that a job may log, except those of its components."""
     return spelled([*OF_EVERY_JOB, *(metric for finding in job_findings() for metric in finding.metrics)])
-
-
-def metrics_of_sweeps() -> list[str]:
-    """The names (some with a *) of metrics of a sweep's MLflow run."""
-    return spelled([*OF_EVERY_SWEEP, *(metric for finding in findings() for metric in finding.metrics)])
 
 
 def metrics_of_packages(findings: Iterable[JobFinding]) -> list[str]:

@@ -13,6 +13,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import Job
+from ragauge.contract.metrics import IR_SCORE, NO_VERDICT
 from ragauge.contract.outcomes import COLUMNS, PREFIX, names
 from ragauge.datasets.labels import WHICH, join_labels, with_human_labels
 from ragauge.retrieval.searching import searched_by
@@ -89,8 +90,9 @@ def _queries(queries: pd.DataFrame) -> pd.Series:
 
 def _outcome(outcomes: pd.DataFrame) -> pd.Series:
     """The outcome of a question in one text: judge's class, IR score, answer."""
-    judged = outcomes["label"].map(JUDGE_CLASSES).astype("str").where(outcomes["label"].notna(), "no verdict")
-    scores = outcomes["ir_score"].map("IR score {:.2f}".format).where(outcomes["ir_score"].notna(), "no IR score")
+    judged = outcomes["label"].map(JUDGE_CLASSES).astype("str").where(outcomes["label"].notna(), NO_VERDICT.label)
+    scores = outcomes["ir_score"].map(f"{IR_SCORE.label} {{:.2f}}".format)
+    scores = scores.where(outcomes["ir_score"].notna(), f"no {IR_SCORE.label}")
     return judged + " · " + scores + ": " + outcomes["answer"].fillna("")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ragauge.contract.finding import Found, Shown
 from ragauge.contract.jobs import Jobs
-from ragauge.findings.order import findings, in_reading_order
+from ragauge.findings.of_sweeps import findings, in_reading_order
 from ragauge.findings.terminal import WIDTH
 from ragauge.show.formats import whole
 from ragauge.show.html import Page

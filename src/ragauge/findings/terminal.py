@@ -12,27 +12,27 @@ from ragauge.contract.answer_measures import besides_rankings, column_label
 from ragauge.contract.families import Families
 from ragauge.contract.groups import CALLS
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.metrics import HEADLINES, METRICS
+from ragauge.contract.metrics import CORRECT, HALLUCINATION, HEADLINES, IR_SCORE, NO_VERDICT, REJECTION
 from ragauge.contract.visible import table, visible
 
 WIDTH = 80  # columns of what a sweep prints at its end
 _RANKINGS = 3  # columns of measures of rankings on the terminal
 _SYSTEM = "system"
-_HEADLINES = {name: METRICS[name].label for name in HEADLINES}
+_HEADLINES = {name: metric.label for name, metric in HEADLINES.items()}
 
 
 def job_line(name: str, values: Mapping[str, float]) -> str:
     """A job's numbers in a line: IR score, verdicts or predicted ones, money, time."""
     scored, of = int(values.get("ir_score_topics", 0)), scorable_topics(values)
-    parts = [f"IR score {values['ir_score']:.3f}"] if "ir_score" in values else ["no IR score"]
+    parts = [f"{IR_SCORE.label} {values['ir_score']:.3f}" if "ir_score" in values else f"no {IR_SCORE.label}"]
     parts[0] += f" of {scored} of {of} topics" if 0 < scored < of else ""
     if values.get("judge_share_missing", 1) < 1:
         parts += [
-            f"right {values['correct_share']:.0%}",
+            f"{CORRECT.label} {values['correct_share']:.0%}",
             f"lack {values['judge_share_1']:.0%}",
-            f"hallucination {values['hallucination_share']:.0%}",
+            f"{HALLUCINATION.label} {values['hallucination_share']:.0%}",
         ]
-        parts += [f"no verdict {share:.0%}"] if (share := values.get("judge_share_missing", 0.0)) > 0 else []
+        parts += [f"{NO_VERDICT.label} {share:.0%}"] if (share := values.get("judge_share_missing", 0.0)) > 0 else []
     if "predicted_correct_share" in values:
         parts.append(
             f"predicted right {values['predicted_correct_share']:.0%}, "
@@ -69,16 +69,16 @@ def leaderboard_text(
     for row in board.to_dict("records"):
         cells = {_SYSTEM: visible(row["system"], one_line=True)}
         if has_score:
-            cells["IR score"] = _cell(row, "ir_score", "ir_score", "{:.3f}", "{:.3f}")
-            cells["IR score"] += f" {some}" if (some := scored(row)) else ""
+            cell = _cell(row, "ir_score", "ir_score", "{:.3f}", "{:.3f}")
+            cells[IR_SCORE.label] = cell + (f" {some}" if (some := scored(row)) else "")
         if judged:
-            cells["right"] = _cell(row, "correct_share", "correct")
+            cells[CORRECT.label] = _cell(row, "correct_share", "correct")
             cells["lack"] = _cell(row, "judge_share_1")
-            cells["hallucination"] = _cell(row, "hallucination_share", "hallucination")
+            cells[HALLUCINATION.label] = _cell(row, "hallucination_share", "hallucination")
         if unjudged:
-            cells["no verdict"] = f"{row['judge_share_missing']:.0%}"
+            cells[NO_VERDICT.label] = f"{row['judge_share_missing']:.0%}"
         if "rejection_share" in row:
-            cells["rejected"] = _cell(row, "rejection_share")
+            cells[REJECTION.label] = _cell(row, "rejection_share")
         rows.append(cells)
         measured.append([cells[_SYSTEM], *(_measured(row, info) for info in answers)])
     listed = [table([list(rows[0]), *(list(cells.values()) for cells in rows)])] if len(rows[0]) > 1 else []
@@ -205,7 +205,7 @@ def common_text(pairs: pd.DataFrame, topics: int, answers: Sequence[AnswerMeasur
     rankings are left out.
     """
     parts = []
-    of = {"ir_score": ("IR score", scorable)}
+    of = {"ir_score": (IR_SCORE.label, scorable)}
     for name, (label, most) in (of | {i.name: (i.label, topics) for i in besides_rankings(answers)}).items():
         n = pairs.loc[pairs["measure"] == name, "n"]
         if n.any() and n.min() < most:  # of a measure of one system there is no pair

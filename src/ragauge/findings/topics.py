@@ -31,6 +31,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.metrics import IR_SCORE
 from ragauge.contract.output_files import replacing
 from ragauge.contract.records import DETAILS_FILE, read_table
 from ragauge.estimate.outcomes import right_of
@@ -74,7 +75,7 @@ class WorthReading(Finding):
 
 def _article(topic: Topic) -> Article:
     o = topic.outcome
-    meta = f"{o['system']} · N = {o['n_tokens']} · IR score {score(o['ir_score'])} · qid {o['qid']}"
+    meta = f"{o['system']} · N = {o['n_tokens']} · {IR_SCORE.label} {score(o['ir_score'])} · qid {o['qid']}"
     answer = o["answer"] if o["answer"] is not None else "no answer"
     facts: list[tuple[str, Any]] = [
         ("Reference", Text(str(o["answer_reference"]))),

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.frames import JUDGE_CLASSES
+from ragauge.contract.metrics import IR_SCORE
 from ragauge.show.drawing import (
     CLASS_COLOURS,
     LINE_COLOURS,
@@ -87,7 +88,7 @@ def ir_score_by_n(
             label=plain(name),
         )
     axes.set_xlabel("N, tokens of what was retrieved")
-    axes.set_ylabel("IR score, mean over topics")
+    axes.set_ylabel(f"{IR_SCORE.label}, mean over topics")
     axes.set_ylim(0, 1.02)
     axes.set_xlim(left=0)
     axes.grid(alpha=0.25)
@@ -176,12 +177,12 @@ def sorted_scores(
     if floor is not None:
         axes.axhline(floor, color=_FLOOR_COLOUR, lw=1.1, ls="-.", zorder=0.5, label=f"unrelated text, {floor:.3f}")
     axes.set_ylim(-0.03, 1.03)
-    axes.set_ylabel("IR score")
+    axes.set_ylabel(IR_SCORE.label)
     axes.set_title(title, fontsize=10, loc="left")
     if labels.any():
         _class_strip(axes, labels, palette)
     else:
-        axes.set_xlabel("topics, by rising IR score")
+        axes.set_xlabel(f"topics, by rising {IR_SCORE.label}")
     axes.set_xlim(0.5 - 0.01 * len(scores), 0.5 + 1.01 * len(scores))
     legend(figure, axes, 2)
     return figure
@@ -214,7 +215,7 @@ def _class_strip(axes: Axes, labels: np.ndarray, palette: np.ndarray) -> None:
     )
     strip.set_yticks([])
     strip.spines[:].set_visible(False)
-    strip.set_xlabel("topics, by rising IR score; those of one score by class")
+    strip.set_xlabel(f"topics, by rising {IR_SCORE.label}; those of one score by class")
     axes.tick_params(axis="x", labelbottom=False, length=0)
 
 

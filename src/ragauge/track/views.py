@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from ragauge.contract.metrics import in_group
+from ragauge.contract.metrics import IR_SCORE, in_group
 
 OWN = "ragauge-"  # how the keys of ragauge's views begin
 JOBS, CHARTS = f"{OWN}jobs", f"{OWN}charts"
@@ -119,7 +119,7 @@ def description(experiment_id: str, sweep_runs: Mapping[str, str] | None = None)
             of_sweep = f"of {_plain(group)}" if number > 1 else "of the latest sweep"
             of_sweep += f", {_plain(group)}" if group and number == 1 else ""
             links.append(
-                f"[IR score against N]({page(experiment_id, key, 'CHART')}) {of_sweep}"
+                f"[{IR_SCORE.label} against N]({page(experiment_id, key, 'CHART')}) {of_sweep}"
                 f" · [its answers side by side]({page(experiment_id, key, 'ARTIFACT')})"
                 f" · [its report]({report})"
             )

@@ -75,6 +75,8 @@ class World:
             aged(training / "state", days)
             aged(training, 60)
         (self.root / "ledger.db").write_bytes(b"x" * 2000)
+        (self.root / "onnx").mkdir()
+        (self.root / "onnx" / "model").write_bytes(b"x" * 3000)
         client = MlflowClient(self.uri)
         experiment = client.create_experiment("e")
         self.ids = {}
@@ -124,7 +126,7 @@ def test_ls_has_a_row_for_each_entry_and_sums_by_stage(world: World, capsys: pyt
         "stage entries size", f"chunks 1 {world.sum('used')}", f"dataset 1 {world.sum('data')}",
         f"index 1 {world.sum('ours')}", f"run 2 {world.sum('running', 'old')}", f"scores 1 {world.sum('older')}",
         f"total 6 {world.sum(*ENTRIES)}",
-        *beside, "ledger.db: 2.0 kB, the LLM calls that were paid for; see ragauge ledger",
+        *beside, "ledger.db: 2.0 kB, the LLM calls that were paid for; see ragauge ledger", "onnx: 3.0 kB",
     ]  # fmt: skip
     of_stage = [
         "",

@@ -17,7 +17,8 @@ from ragauge.contract.visible import coloured, csv_text, visible
 from ragauge.estimate.prediction import settings_of
 from ragauge.experiment.arguments import SweepOrigin, origin_of_sweep
 from ragauge.experiment.described import where_text
-from ragauge.findings.order import declared, findings
+from ragauge.findings.of_sweeps import findings
+from ragauge.findings.order import declared
 from ragauge.findings.pooling import Pooled, pooled
 from ragauge.show.drawing import LINE_COLOURS, save
 from ragauge.show.html import write_report

@@ -12,6 +12,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, JobFinding, Num, Section, Shown, Text
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.metrics import IR_SCORE
 from ragauge.contract.offers import MeasureOffers, offered
 from ragauge.measures import mean_over_parts, part_scores
 from ragauge.measures.floor import is_corrected, raw
@@ -47,8 +48,8 @@ class ByPeoplesEvidence(JobFinding):
         """One line."""
         of, made = value
         line = (
-            f"  IR score by people's evidence on {of.mean.n} topics (PPI): {of.mean.value:.3f} (95 % {of.mean.lo:.3f} "
-            f"to {of.mean.hi:.3f}); by made evidence {made:.3f}"
+            f"  {IR_SCORE.label} by people's evidence on {of.mean.n} topics (PPI): {of.mean.value:.3f} "
+            f"(95 % {of.mean.lo:.3f} to {of.mean.hi:.3f}); by made evidence {made:.3f}"
         )
         return Shown(lines=[line])
 
@@ -99,9 +100,10 @@ class OfSystemsByPeoplesEvidence(Finding):
             "prediction-powered inference, the scores by made evidence being the predictions. λ is their weight: "
             "near 0 they say nothing, and the labels alone count. Intervals are 95 %, over topics."
         )
-        heads = "System | IR score, corrected | By made evidence | Place by made evidence | Behind the best | λ"
-        grid = Grid("IR scores by people's evidence", heads, rows)
-        return Shown([Section("IR scores by people's evidence", [Text(said), grid])])
+        heads = f"System | {IR_SCORE.label}, corrected | By made evidence | Place by made evidence"
+        heads += " | Behind the best | λ"
+        title = f"{IR_SCORE.label}s by people's evidence"
+        return Shown([Section(title, [Text(said), Grid(title, heads, rows)])])
 
 
 def corrected_of(

@@ -76,7 +76,7 @@ def _tests(value: Budgets) -> list[Any]:
             f"{row['a']} – {row['b']}",
             METRICS[row["measure"]].difference,
             str(row["n_tokens"]),
-            number(row, "difference", "score" if row["measure"] == "ir_score" else "points"),
+            number(row, "difference", "points" if METRICS[row["measure"]].unit == "share" else "score"),
             *(Num(row[p], "p") for p in ("p", "p_all_budgets", "p_holm")),
             Num(row["n"], "whole"),
         ],

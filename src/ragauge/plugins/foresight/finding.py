@@ -24,8 +24,9 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.metrics import IR_SCORE
 from ragauge.findings.tables import between, number
-from ragauge.plugins.foresight.measures import BEFORE, IR_SCORE, Foresight, foresight
+from ragauge.plugins.foresight.measures import BEFORE, Foresight, foresight
 from ragauge.plugins.foresight.target import JUDGE
 from ragauge.show.drawing import LINE_COLOURS, legend, legend_rows, new_figure, plain
 from ragauge.show.formats import score, whole
@@ -109,14 +110,14 @@ def best_sentence(value: Foresight) -> str:
 
 
 def foresight_grid(title: str, rows: pd.DataFrame, value: Foresight) -> Grid:
-    judged, with_ir = value.target == JUDGE, IR_SCORE in set(value.table["measure"])
+    judged, with_ir = value.target == JUDGE, IR_SCORE.name in set(value.table["measure"])
     several = value.n_systems > 2
     aucs = {"auc_right": "AUC, right", **({"auc_lack": "AUC, lack"} if judged else {})}
     columns: list[Col | str] = ["Measure", "Topics"]
     for name in aucs.values():
-        columns += [Col(name), *(["less IR score"] if with_ir else [])]
+        columns += [Col(name), *([f"less {IR_SCORE.label}"] if with_ir else [])]
     before = with_ir and bool(rows["of"].isin(BEFORE).any())
-    columns += ["adds to IR score"] if before else []
+    columns += [f"adds to {IR_SCORE.label}"] if before else []
     columns += ["Spearman / over topics", *(["Kendall / over systems"] if several else [])]
     lines: list[tuple[float, list[Cell]]] = []
     for measure, part in rows.groupby("measure", sort=False):
@@ -154,7 +155,7 @@ def foresight_figure(found: Foresight) -> Figure | None:
         style: dict[str, Any] = {"fmt": "os"[turn], "color": LINE_COLOURS[turn], "ms": 5, "lw": 1.2}
         axes.errorbar(values, at[rows.to_numpy()], xerr=reach, label=title, **style)
     axes.axvline(0.5, color="#777777", lw=1, ls=":")
-    ir_score = table.loc[table["measure"] == IR_SCORE, "value"]
+    ir_score = table.loc[table["measure"] == IR_SCORE.name, "value"]
     if len(ir_score):
         axes.axvline(float(ir_score.iloc[0]), color=LINE_COLOURS[0], lw=0.8, alpha=0.5)
     axes.set_yticks(at, [plain(label) for label in table["label"]], fontsize=8.5)

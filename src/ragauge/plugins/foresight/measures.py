@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.metrics import IR_SCORE
 from ragauge.contract.outcomes import COLUMNS
 from ragauge.estimate.intervals import LEVEL, level_of_resamples, percentile_interval, topic_weights
 from ragauge.estimate.outcomes import LACK, RIGHT, asked, topic_codes, units_of, weights_of, with_classes
@@ -24,7 +25,6 @@ from ragauge.estimate.signs import tail_p
 from ragauge.plugins.foresight.adds import added
 from ragauge.plugins.foresight.target import JUDGE, check_target, targets
 
-IR_SCORE = "ir_score"
 BEFORE = ("context", "ranking")  # what measures are of that are known before the LLM answers
 STATISTICS = ("auc_right", "auc_lack", "spearman", "kendall")
 _AUCS = {"auc_right": "_right", "auc_lack": "_lack"}  # and the column of the class
@@ -197,12 +197,12 @@ def _over_patterns(
     """
     n_topics, reached = int(rows["_topic"].max()) + 1, level_of_resamples(rows, level)
     known = {m.name: rows[m.name].notna().to_numpy() for m in measures}
-    ir_score = next((m for m in measures if m.name == IR_SCORE), None)
+    ir_score = next((m for m in measures if m.name == IR_SCORE.name), None)
     done: dict[str, list[dict[str, object]]] = {}
     aucs: dict[str, np.ndarray] = {}
     for pattern in {mask.tobytes(): mask for mask in known.values()}.values():
         members = [m for m in measures if np.array_equal(known[m.name], pattern)]
-        both = pattern & known[IR_SCORE] if ir_score is not None else np.zeros(len(rows), dtype=bool)
+        both = pattern & known[IR_SCORE.name] if ir_score is not None else np.zeros(len(rows), dtype=bool)
         beside = None
         if ir_score is not None and both.any():
             beside = _statistics(rows[both], [ir_score, *members], n_topics, n_boot, seed, group)

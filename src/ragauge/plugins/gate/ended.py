@@ -15,7 +15,8 @@ from ragauge.contract.metrics import measure_metrics
 from ragauge.contract.outcomes import PREFIX
 from ragauge.contract.visible import visible
 from ragauge.experiment.setup.config import logged_yaml
-from ragauge.findings.order import metrics_of_jobs, metrics_of_sweeps
+from ragauge.findings.of_sweeps import metrics_of_sweeps
+from ragauge.findings.order import metrics_of_jobs
 from ragauge.findings.slices import metrics_of_slices
 from ragauge.plugins.gate.bounds import bounds, check_bounds, check_settings
 from ragauge.plugins.gate.checking import Gated, evaluate

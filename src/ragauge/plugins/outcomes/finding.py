@@ -26,6 +26,7 @@ from ragauge.contract.finding import (
     Tagged,
     Text,
 )
+from ragauge.contract.metrics import IR_SCORE
 from ragauge.estimate import bounded_mean, fit_zones, share_estimates, summary
 from ragauge.estimate.clusters import clustered_line, clusterings
 from ragauge.estimate.outcomes import clusters_of
@@ -172,7 +173,7 @@ def _systems(rows: pd.DataFrame) -> pd.DataFrame:
 def _recorded(systems: pd.DataFrame) -> list[Block]:
     grid = table(
         "Systems",
-        "System | Answers | IR score | Right | Lack",
+        f"System | Answers | {IR_SCORE.label} | Right | Lack",
         systems,
         lambda row: [
             str(row["system"]),

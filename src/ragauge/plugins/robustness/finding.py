@@ -27,7 +27,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Jobs, settings_of, systems_of
-from ragauge.contract.metrics import METRICS
+from ragauge.contract.metrics import IR_SCORE
 from ragauge.estimate.slicing import in_order
 from ragauge.plugins.robustness.estimate import (
     CHANGED,
@@ -68,7 +68,7 @@ _MEASURES = {
     "right": "right",
     "lack": "lack of information",
     "hallucination": "hallucination",
-    "ir_score": METRICS["ir_score"].label,
+    "ir_score": IR_SCORE.label,
     "answer_in_context": "answer in the context",
     **_FACT_NAMES,
     **_ORDER_NAMES,

@@ -16,7 +16,7 @@ from ragauge.contract.redact import redact
 from ragauge.contract.visible import table, time_text, visible
 from ragauge.plugins.upkeep import check, removal
 from ragauge.plugins.upkeep.listing import SHOWN, Item, list_caches, list_items, size_of, size_text
-from ragauge.store import damage_in_words
+from ragauge.store import CHECKPOINTS, damage_in_words
 from ragauge.store.vectors import KINDS, segment_damage
 
 _LEDGER = "ledger.db"
@@ -40,9 +40,10 @@ def ls(root: Path, stage: str | None, sort: str | None) -> int:
     if stage is None:
         for cache in list_caches(root):
             print(f"{cache.name}: {size_text(cache.size)}, last used {time_text(cache.used)}")
-        if (root / _LEDGER).is_file():
-            size = size_text(size_of(root / _LEDGER))
-            print(f"{_LEDGER}: {size}, the LLM calls that were paid for; see ragauge ledger")
+        for path in sorted(root.glob("[!.]*")):
+            if path.name not in (*stages, *KINDS, CHECKPOINTS):
+                words = ", the LLM calls that were paid for; see ragauge ledger" if path.name == _LEDGER else ""
+                print(f"{path.name}: {size_text(size_of(path))}{words}")
     return 0
 
 

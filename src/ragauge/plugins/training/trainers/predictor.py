@@ -11,6 +11,7 @@ import pandas as pd
 
 from ragauge.contract.checks import require, require_flag, require_number
 from ragauge.contract.errors import DataError
+from ragauge.contract.metrics import IR_SCORE
 from ragauge.contract.outcomes import FEATURES
 from ragauge.estimate import cross_validate, fit_predictor
 from ragauge.plugins.foresee.reference import as_settings
@@ -86,7 +87,7 @@ class PredictorTrainer:
         values |= transfer_metrics(moved)
         example = rows[list(self.features)].astype(float).head(5).reset_index(drop=True)
         values = {name: float(value) for name, value in values.items() if value == value}
-        facts = {"Features": ", ".join(self.features), "IR score as a spline": "yes" if self.spline else "no"}
+        facts = {"Features": ", ".join(self.features), f"{IR_SCORE.label} as a spline": "yes" if self.spline else "no"}
         fitted_by = {"spline": self.spline, "calibrate": self.calibrate, "penalty": self.penalty}
         kept = as_settings(rows, self.features, fitted_by, off, seed)
         return Fitted(predictor.model, example, Trained(tables, values, facts), kept)
