@@ -12,6 +12,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.option import values_of
 from ragauge.experiment.setup import config, packages
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,7 +64,7 @@ def test_an_option_of_a_package_is_composed_like_ragauge_s_own(install: Install,
     config.register()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         assert compose("config", overrides=["retriever=shallow"]).retriever.top_k == 3
-        assert compose("config", overrides=["retriever=bm25"]).retriever.top_k == 30
+        assert compose("config", overrides=["retriever=bm25"]).retriever.top_k == values_of("common/hits")["top_k"]
 
 
 def test_packages_come_in_the_order_of_their_names(install: Install) -> None:

@@ -20,6 +20,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import system_names
 from ragauge.contract.metrics import without_groups
+from ragauge.contract.option import values_of
 from ragauge.experiment.sweep import pooling
 from ragauge.show.drawing import LINE_COLOURS
 
@@ -124,7 +125,7 @@ def test_every_job_is_a_flat_run_with_the_metrics_of_the_contract(swept: Path) -
         assert "mlflow.parentRunId" not in logged.data.tags
         assert logged.data.tags["sweep_id"]
         assert logged.data.tags["dataset_digest"]
-        assert logged.data.params["retriever.top_k"] == "30"
+        assert logged.data.params["retriever.top_k"] == str(values_of("common/hits")["top_k"])
         shares = [logged.data.metrics[f"judge_share_{c}"] for c in (*JUDGE_CLASSES, "missing")]
         assert sum(shares) == pytest.approx(1)
         names = {a.path for a in client.list_artifacts(logged.info.run_id)}

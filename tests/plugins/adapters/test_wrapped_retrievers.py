@@ -11,6 +11,7 @@ from langchain_core.retrievers import BaseRetriever
 from ragauge.contract import frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import code_of, identity
+from ragauge.contract.option import values_of
 from ragauge.plugins.adapters.retrievers import LangChainRetriever, PyTerrierPipeline
 
 CHUNKS = pd.DataFrame(
@@ -228,7 +229,7 @@ class TestPyTerrierPipeline:
             with pytest.raises(ConfigError, match=r"retriever\.top_k=0"):
                 made(spec, top_k=0)
             assert made(spec, top_k=1).top_k == 1
-        cut = {"version": 1, "top_k": 30, "revision": 1}
+        cut = {"version": 1, "top_k": values_of("common/hits")["top_k"], "revision": 1}
         assert identity(PyTerrierPipeline(spec)) == {"component": "pyterrier", "pipeline": spec, "index": None, **cut}
         assert identity(LangChainRetriever(spec)) == {"component": "langchain", "retriever": spec, **cut}
 

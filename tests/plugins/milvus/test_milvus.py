@@ -26,6 +26,7 @@ from ragauge.contract import frames
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
+from ragauge.contract.option import values_of
 from ragauge.plugins.milvus import _clients
 from ragauge.plugins.milvus.retriever import Milvus
 from ragauge.retrieval.retrievers import Sim
@@ -490,7 +491,8 @@ def test_a_value_that_cannot_be_is_told(given: dict[str, Any], told: str) -> Non
 
 def test_what_is_not_set_and_the_ends_of_the_ranges() -> None:
     assert identity(Milvus()) == {
-        "component": "milvus", "version": 1, "uri": None, "mode": "dense", "top_k": 30, "depth": 100,
+        "component": "milvus", "version": 1, "uri": None, "mode": "dense", "depth": 100,
+        "top_k": values_of("common/hits")["top_k"],
         "rrf_constant": 60, "index": "FLAT", "index_params": {}, "search_params": {}, "k1": 1.2, "b": 0.75,
         "analyzer": {"type": "standard"}, "revision": 1,
     }  # fmt: skip

@@ -12,6 +12,7 @@ import pytest
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
+from ragauge.contract.option import values_of
 from ragauge.retrieval.retrievers import Hybrid, Sim
 
 N = 1500
@@ -89,7 +90,7 @@ def test_few_chunks_and_none(vectors: Tools, tmp_path: Path) -> None:
 
 
 def test_the_exact_search_is_known_as_before() -> None:
-    before = {"component": "sim", "version": 1, "top_k": 30}
+    before = {"component": "sim", "version": 1, "top_k": values_of("common/hits")["top_k"]}
     assert identity(Sim()) == before
     assert identity(Sim(index="hnsw")) == {**before, "index": "hnsw"}
     assert Sim().index_identity() == {"index": "dense", "version": 1}

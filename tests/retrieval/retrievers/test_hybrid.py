@@ -13,11 +13,13 @@ import pytest
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
+from ragauge.contract.option import values_of
 from ragauge.retrieval.queries import NoRewriter
 from ragauge.retrieval.retrievers import BM25, MLQ, MMR, Hybrid, NoRetrieval, Oracle, Reo, Sim
 from ragauge.retrieval.retrievers.ranking import as_transformer
 from ragauge.retrieval.searching import queries_frame
 
+HITS = values_of("common/hits")["top_k"]
 OPTIONS: dict[str, Any] = {"bm25": BM25(), "sim": Sim(), "mmr": MMR(fetch_k=200)}
 CHUNKS = pd.DataFrame({"docno": ["a", "b", "c", "d"], "text": ["one", "two", "three", "four"]}, dtype="str")
 
@@ -134,7 +136,7 @@ def test_an_arm_s_options_count_and_those_of_others_do_not() -> None:
     assert plain == identity(Hybrid(options={**OPTIONS, "mmr": MMR(fetch_k=300)}))
     assert plain != identity(Hybrid(options={**OPTIONS, "bm25": BM25(k1=2.0)}))
     assert plain["options"]["bm25"]["top_k"] == 100
-    assert identity(Hybrid(options=OPTIONS, depth=None))["options"]["bm25"]["top_k"] == 30
+    assert identity(Hybrid(options=OPTIONS, depth=None))["options"]["bm25"]["top_k"] == HITS
 
 
 def test_models_are_those_of_the_arms() -> None:
@@ -175,7 +177,7 @@ class NoRetriever:
             {"arms": ["sim", "mmr"], "options": {**OPTIONS, "mmr": MMR()}},
             "retriever.options.mmr: retriever.fetch_k=60: allowed are integers from 100",
         ),
-        ({"depth": 10}, "retriever.depth=10: allowed are integers from 30 (retriever.top_k"),
+        ({"depth": 10}, f"retriever.depth=10: allowed are integers from {HITS} (retriever.top_k"),
         ({"fusion": "sum"}, "retriever.fusion='sum': allowed are rrf, weighted, mnz, isr, max"),
         ({"normalise": "l2"}, "retriever.normalise='l2': allowed are min_max, z_score"),
         ({"alpha": 1.2}, "retriever.alpha=1.2: allowed are numbers from 0 to 1"),
