@@ -124,7 +124,7 @@ CASE = {
     ],
 )  # fmt: skip
 def test_samples_of_every_kind_become_rows(samples: Any, expected: dict[str, Any], tmp_path: Path) -> None:
-    file, systems = given.sample_file(samples, None, tmp_path)
+    file, systems, _ = given.sample_file(samples, None, tmp_path)
     [line] = file.read_text("utf-8").splitlines()
     assert {name: value for name, value in json.loads(line).items() if value is not None} == expected
     assert systems == []
@@ -133,11 +133,11 @@ def test_samples_of_every_kind_become_rows(samples: Any, expected: dict[str, Any
 def test_a_file_is_named_by_its_content_and_its_systems_are_found(tmp_path: Path) -> None:
     rows = [{**ROW, "system": name} for name in ("a", "b", "a")]
     (tmp_path / "rows.csv").write_text("question,answer,system\nq,x,a\nq,y,b\n", encoding="utf-8")
-    file, systems = given.sample_file(rows, None, tmp_path)
+    file, systems, _ = given.sample_file(rows, None, tmp_path)
     assert systems == ["a", "b"]
     assert given.sample_file(iter(rows), None, tmp_path)[0] == file
     assert given.sample_file(rows[:2], None, tmp_path)[0] != file
-    assert given.sample_file(tmp_path / "rows.csv", None, tmp_path) == (tmp_path / "rows.csv", ["a", "b"])
+    assert given.sample_file(tmp_path / "rows.csv", None, tmp_path) == (tmp_path / "rows.csv", ["a", "b"], False)
 
 
 class Document:
@@ -261,16 +261,49 @@ def nested(depth: int) -> Any:
     return found
 
 
-@pytest.mark.parametrize("name", ["question", "retrieved_contexts", "response", "metadata"])
-def test_a_sample_that_is_nested_too_deep_ends_in_one_line_before_an_app_is_asked(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("depth", [101, 100_000])
+@pytest.mark.parametrize("name", ["retrieved_contexts", "response", "reference", "metadata"])
+def test_a_sample_that_is_nested_too_deep_is_a_missing_answer_with_its_reason(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, depth: int
+) -> None:
+    held = {"run": nested(depth)} if name == "metadata" else nested(depth)
+    file, _, lacks_values = given.sample_file([ROW, {**ROW, name: held}, ROW], None, tmp_path)
+    first, second, third = map(json.loads, file.read_text("utf-8").splitlines())
+    left = {key: value for key, value in ROW.items() if key not in (name, "response")}
+    assert (first, second, third) == (ROW, {**left, "error": f"{name!r} is nested too deep"}, ROW)
+    assert lacks_values
+    said = f"the answers of 1 of 3 samples count as missing; the first: sample 2: {name!r} is nested too deep"
+    assert said in caplog.text
+
+
+def test_a_system_whose_values_are_nested_too_deep_lacks_its_own_answer_alone(tmp_path: Path) -> None:
     ring: list[Any] = []
     ring.append(ring)
-    asked: list[str] = []
-    for held in (nested(100_000), ring, {"run": nested(2_000)}):
-        for app in (None, lambda question: asked.append(question)):
-            with pytest.raises(DataError, match=r"^sample 2: its values are nested too deep$"):
-                given.sample_file([{"question": "a?"}, {**ROW, name: held}], app, tmp_path)
-    assert asked == []
+    row = {"question": "q?", "a": {"answer": "x", "contexts": ring}, "b": {"answer": "y", "contexts": nested(99)}}
+    file, systems, _ = given.sample_file([row, {"question": "r?", "a": {"answer": "z"}}], None, tmp_path)
+    assert systems == ["a", "b"]
+    assert json.loads(file.read_text("utf-8").splitlines()[0]) == {
+        **row, "a": {"error": "'contexts' is nested too deep"},
+    }  # fmt: skip
+
+
+def test_a_question_that_is_nested_too_deep_and_samples_that_all_are_end_in_one_line(tmp_path: Path) -> None:
+    for app in (None, lambda question: "yes"):
+        with pytest.raises(DataError, match=r"^sample 2: .*question.* is nested too deep$"):
+            given.sample_file([{"question": "a?"}, {"question": nested(100_000)}], app, tmp_path)
+    with pytest.raises(DataError, match=r"^sample 1: 'contexts' is nested too deep; so are all samples$"):
+        given.sample_file([{**ROW, "contexts": nested(500)}] * 2, None, tmp_path)
+
+
+def test_an_app_is_asked_beside_samples_that_are_nested_too_deep(tmp_path: Path) -> None:
+    rows = [{"question": "a?"}, {"question": "b?", "answer": nested(500)}, {"question": "c?", "x": nested(500)}]
+    file, *_ = given.sample_file(rows, lambda question: ("yes", ["it is"]), tmp_path)
+    answered = {"response": "yes", "retrieved_contexts": ["it is"]}
+    assert list(map(json.loads, file.read_text("utf-8").splitlines())) == [
+        {"question": "a?", **answered},
+        {"question": "b?", "error": "'answer' is nested too deep"},
+        {"question": "c?", "retrieved_contexts": ["it is"], "error": "'x' is nested too deep"},
+    ]
 
 
 def test_what_failed_is_asked_again_and_its_error_is_gone(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from processes import ROOT, run
-from ragauge.commands.conf import explain
+from ragauge.commands.conf import explain, refuse_excessive
 from ragauge.commands.given import overrides
 from ragauge.contract.errors import ConfigError, not_writable
 
@@ -58,7 +58,7 @@ def test_a_choice_that_matches_no_option_is_a_sweep_without_a_job(tmp_path: Path
         ("retriever=bm26", "error: retriever=bm26: there is no such option. Did you mean bm25? Options: "),
         ("answers=[em,emm]", "error: answers=emm: there is no such option. Did you mean em? Options: "),
         ("answers=[faithfullness]", "error: answers=faithfullness: there is no such option. Did you mean faith"),
-        ("slices=" + "[" * 3_000 + "]" * 3_000, "error: the configuration cannot be composed: a value in it is nested"),
+        ("n_tokens=" + "9" * 5_000, "error: n_tokens: 5,000 digits of one number; allowed are up to 400"),
         ("slices=[type", "error: slices=[type: the value cannot be read; "),
         ("a b=1", "error: a b=1: is no key=value"),
     ],
@@ -66,6 +66,30 @@ def test_a_choice_that_matches_no_option_is_a_sweep_without_a_job(tmp_path: Path
 def test_a_value_that_cannot_be_set_is_one_line_with_what_is_allowed(given: str, told: str, tmp_path: Path) -> None:
     assert refused(tmp_path, given).startswith(told)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("[" * 3_000 + "]" * 3_000, "3,000 brackets within brackets; allowed are up to 50"),
+        ("{a:" * 60 + "1" + "}" * 60, "60 brackets within brackets"),
+        ("${seed}" * 20_000, r"20,000 interpolations \(\$\{...\}\); allowed are up to 100"),
+        ("'" + "${seed}" * 101 + "'", "101 interpolations"),
+        ("[" + "em," * 6_000 + "em]", "6,000 commas outside of quotes; allowed are up to 5,000"),
+        ("'${oc.env:" + "[" * 60 + "}'", "61 brackets within brackets"),
+        ("[" * 60 + "'" + "\\'" * 50_000, "60 brackets within brackets"),
+        ("1" * 401, "401 digits of one number; allowed are up to 400"),
+    ],
+)
+def test_what_hydra_would_read_for_minutes_or_not_survive_is_one_line(value: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=f"^gate: {told}"):
+        refuse_excessive(["retriever=bm25", f"gate={value}"])
+
+
+def test_long_texts_in_quotes_and_short_lists_are_taken() -> None:
+    refuse_excessive(
+        [f'llm.prompt="{"([{" * 100}{"1" * 500},{"a, b" * 6_000}"', "slices=[[a],[b,{c:d}]]", "n=1_000", "-m"]
+    )
 
 
 def test_a_value_of_python_that_is_too_much_is_one_line() -> None:

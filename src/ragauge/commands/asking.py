@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ragauge.commands.rows import plain
+from ragauge.commands.rows import nested_too_deep, plain
 from ragauge.contract.errors import DataError
 from ragauge.contract.progress import progress
 from ragauge.contract.redact import redact
@@ -86,6 +86,8 @@ def _require_one_argument(app: Callable[[str], Any]) -> None:
 
 def _question(row: Mapping[str, Any], number: int) -> str:
     question = _first(row, NAMES["question"])
+    if nested_too_deep(question):
+        raise DataError(f"sample {number}: its question is nested too deep")
     if not isinstance(question, str):
         raise DataError(f"sample {number} has no question; allowed names are {', '.join(NAMES['question'])}")
     return question
@@ -94,7 +96,8 @@ def _question(row: Mapping[str, Any], number: int) -> str:
 def _first(row: Mapping[str, Any], names: Sequence[str]) -> Any:
     """The first present, non-blank value of these names, or None."""
     held = opened_row(row)
-    return next((one for one in map(plain, map(held.get, names)) if one is not None and one != ""), None)
+    values = (value if nested_too_deep(value) else plain(value) for value in map(held.get, names))
+    return next((one for one in values if one is not None and one != ""), None)
 
 
 @contextmanager

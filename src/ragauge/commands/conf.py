@@ -24,6 +24,12 @@ log = logging.getLogger(__name__)
 _ROOT_FILE = "config.yaml"
 # A measure with parameters, AP(rel=2)@10, that stands in a list without quotes; Hydra would not read it.
 _BARE = re.compile(r"""(?<=[\[,])\s*([^\s,\[\]()"']+\([^()"]*\)[^\s,\[\]()"']*)\s*(?=[,\]])""")
+# A quoted text; one that is not closed goes on to the end.
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*(?:'|\Z)|"(?:[^"\\]|\\.)*(?:"|\Z)""", re.DOTALL)
+_BRACKET = re.compile(r"[\[\](){}]")
+_DIGITS = re.compile(r"\d[\d_]*")
+_MOST_NESTED, _MOST_INTERPOLATIONS, _MOST_COMMAS = 50, 100, 5_000
+_MOST_DIGITS = 400  # 10^308 is the largest float
 # What OmegaConf says of a value that its type does not take, and what is allowed instead.
 _ALLOWED = (
     (r"could not be converted to Integer", "a whole number"),
@@ -127,6 +133,29 @@ def of_base(arguments: Sequence[str]) -> list[str]:
     # Beside the other overrides: argparse wants them in one piece.
     first = next((i for i, a in enumerate(arguments) if _OVERRIDE.match(a)), len(arguments))
     return [*arguments[:first], *own, *arguments[first:]]
+
+
+def refuse_excessive(arguments: Sequence[str]) -> None:
+    """ConfigError for an override that would take Hydra minutes or crash it.
+
+    Counted are interpolations, brackets within brackets, commas, and digits of one number, but for texts in quotes.
+    """
+    for argument in arguments:
+        # Interpolations are read in quotes, too.
+        bare = argument if "${" in argument else _QUOTED.sub("", argument)
+        depth = deepest = 0
+        for bracket in _BRACKET.findall(bare):
+            depth += 1 if bracket in "([{" else -1
+            deepest = max(deepest, depth)
+        key = argument.partition("=")[0][:80]
+        for what, found, most in (
+            ("brackets within brackets", deepest, _MOST_NESTED),
+            ("commas outside of quotes", bare.count(","), _MOST_COMMAS),
+            ("interpolations (${...})", argument.count("${"), _MOST_INTERPOLATIONS),
+            ("digits of one number", max(map(len, _DIGITS.findall(bare)), default=0), _MOST_DIGITS),
+        ):
+            if found > most:
+                raise ConfigError(f"{key}: {found:,} {what}; allowed are up to {most:,}")
 
 
 def of_swept(arguments: Sequence[str]) -> list[str]:

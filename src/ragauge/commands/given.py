@@ -16,7 +16,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import Quote, QuotedString
 
 from ragauge.commands.asking import ask_app
-from ragauge.commands.rows import line_of, rows_of
+from ragauge.commands.rows import line_of, rows_of, without_deep
 from ragauge.contract import loading
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.option import FOLDERS
@@ -122,10 +122,11 @@ def _text(key: str, value: Any) -> str:
 
 
 class SampleFile(NamedTuple):
-    """A file of samples, and the systems in its rows."""
+    """A file of samples, the systems in its rows, and whether a value was nested too deep to be kept."""
 
     path: Path
     systems: Sequence[str]
+    lacks_values: bool = False
 
 
 def sample_file(samples: Any, app: Callable[[str], Any] | None, folder: Path) -> SampleFile:
@@ -140,20 +141,16 @@ def sample_file(samples: Any, app: Callable[[str], Any] | None, folder: Path) ->
     systems = list(dict.fromkeys(system for row in rows for system in systems_in(opened_row(row))))
     if isinstance(samples, (str, os.PathLike)) and app is None:
         return SampleFile(Path(samples).expanduser().absolute(), systems)
-    _lines(rows)  # before an app is asked: what is no JSON ends here
     failed = None
     try:
         if app is not None:
             failed = ask_app(app, rows)
     finally:  # what an app has answered is kept, whatever stops it
-        content = _lines(rows)
+        kept, n_deep = without_deep(rows)
+        content = "".join(f"{line_of(row, number)}\n" for number, row in enumerate(kept, 1))
         file = folder.absolute() / f"{hashlib.sha256(content.encode()).hexdigest()[:16]}.jsonl"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(content, encoding="utf-8")
     if failed is not None:
         raise DataError(f"{failed}; the rows: {file}")
-    return SampleFile(file, systems)
-
-
-def _lines(rows: Sequence[Mapping[str, Any]]) -> str:
-    return "".join(f"{line_of(row, number)}\n" for number, row in enumerate(rows, 1))
+    return SampleFile(file, systems, lacks_values=n_deep > 0)

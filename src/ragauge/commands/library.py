@@ -62,7 +62,7 @@ def evaluate(
     folder = Path(settings.get("store") or default_folder()) / "samples"
     file = given.sample_file(samples, app, folder)
     own = {"experiment": "recorded", "recorded.path": file.path, "answers": [*metrics], "judge": judge}
-    if app is not None:  # contexts that are not there are not known
+    if app is not None or file.lacks_values:  # contexts that are not there are not known
         own["retriever.on_missing"] = "missing"
     own |= settings
     texts = [*given.overrides(overrides, {}, swept=False), *given.overrides((), own, swept=False)]

@@ -26,6 +26,7 @@ from ragauge.commands.conf import (
     of_base,
     of_swept,
     quoted,
+    refuse_excessive,
 )
 from ragauge.commands.errors import drop_output
 from ragauge.contract import interruption
@@ -141,6 +142,7 @@ def run_composed(
     from ragauge.experiment.setup.packages import refuse_shadowed
 
     guard_output()
+    refuse_excessive(arguments)
     if config_name == "config":
         arguments = of_base(arguments)
     _register(arguments)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ragauge.contract.errors import DataError
 from ragauge.datasets import BadRow
 from ragauge.datasets.lists import is_null
-from ragauge.datasets.recordings import entries
+from ragauge.datasets.recordings import NAMES, entries, opened_row, systems_in
 from ragauge.texts.surrogates import without_surrogates
+
+log = logging.getLogger(__name__)
+
+_DEEPEST = 100  # lists and mappings within each other that a value may have
 
 
 def rows_of(samples: Any) -> list[dict[str, Any]]:
@@ -64,6 +69,63 @@ def _as_row(one: Any, number: int) -> dict[str, Any]:
     if not hasattr(one, "__dict__"):
         raise DataError(f"sample {number} is no row: allowed are dicts, and objects of RAGAS and DeepEval")
     return dict(one.model_dump() if hasattr(one, "model_dump") else vars(one))
+
+
+def nested_too_deep(value: Any) -> bool:
+    """Whether lists and mappings stand more than 100 deep in each other; one that holds itself does."""
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        inner = (one.values() if isinstance(one, Mapping) else one for one in map(_as_list, level) if _holds(one))
+        level = list({id(item): item for items in inner for item in items}.values())
+    return bool(level)
+
+
+def _as_list(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _holds(value: Any) -> bool:
+    return isinstance(value, (Mapping, list, tuple))
+
+
+def without_deep(rows: Sequence[Mapping[str, Any]]) -> tuple[list[Mapping[str, Any]], int]:
+    """The rows without values that are nested too deep, and in how many rows there was one.
+
+    Such a row has no answer, and an `error` that names the value. A warning counts them. DataError where it is the
+    question or the qid of a row, and where all rows are such.
+    """
+    found, first, n = [], "", 0
+    for number, row in enumerate(rows, 1):
+        kept, error = _shallow(row)
+        if error is not None:
+            if any(nested_too_deep(opened_row(row).get(name)) for name in (*NAMES["question"], *NAMES["qid"])):
+                raise DataError(f"sample {number}: {error}")
+            first, n = first or f"sample {number}: {error}", n + 1
+        found.append(kept)
+    if n == len(rows):
+        raise DataError(f"{first}; so are all samples" if n > 1 else first)
+    if n:
+        log.warning("the answers of %d of %d samples count as missing; the first: %s", n, len(rows), first)
+    return found, n
+
+
+def _shallow(row: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
+    """The row, those of its systems included, without what is nested too deep; and the error that names it."""
+    if not any(map(nested_too_deep, row.values())):
+        return row, None
+    kept = dict(opened_row(row))
+    error: str | None = None
+    systems = [name for name in systems_in(kept) if isinstance(kept.get(name), Mapping)]
+    for name in systems:
+        kept[name], of_system = _shallow(kept[name])
+        error = error or of_system
+    deep = [name for name, value in kept.items() if name not in systems and nested_too_deep(value)]
+    if deep:
+        error = f"{deep[0]!r} is nested too deep"
+        for name in (*deep, *NAMES["answer"]):
+            kept.pop(name, None)
+        kept["error"] = error
+    return kept, error
 
 
 def line_of(row: Mapping[str, Any], number: int) -> str:
