@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from timing import against
 
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Embedder, Tools
 from ragauge.retrieval.retrievers import MMR, Sim
 
 N_CHUNKS, N_TOPICS, DIMENSIONS = 20_000, 2_000, 384
@@ -27,7 +27,7 @@ GOAL = 20  # times LangChain
 TOP_K, FETCH_K = 10, 20
 
 
-class Vectors:
+class Vectors(Embedder):
     """Texts are keys of given unit vectors, so that no model takes part."""
 
     def __init__(self) -> None:

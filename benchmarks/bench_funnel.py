@@ -24,7 +24,7 @@ from timing import against, print_header, print_row
 
 from ragauge.answering import Extractive
 from ragauge.answering.judges import LexicalJudge
-from ragauge.contract.datasets import Dataset
+from ragauge.contract.datasets import Dataset, Source
 from ragauge.contract.identity import runtime
 from ragauge.diagnose.failures import cause_shares
 from ragauge.diagnose.funnel import funnel
@@ -53,7 +53,7 @@ GOAL = 0.2  # of the scores
 
 
 @dataclass(frozen=True)
-class Passages:
+class Passages(Source):
     """The passages as documents, and topics whose evidence are sentences of two of them."""
 
     version: ClassVar[int] = 1

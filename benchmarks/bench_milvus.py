@@ -27,6 +27,7 @@ from timing import print_header, print_row
 
 from ragauge.contract.component import Tools
 from ragauge.contract.frames import as_frame
+from ragauge.contract.retrieval import WithoutIndex
 from ragauge.datasets import CsvDataset, SampleDataset
 from ragauge.plugins.adapters.conformance import check_retriever, compare_to_exact
 from ragauge.plugins.milvus.retriever import Milvus
@@ -41,7 +42,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class ExactWords:
+class ExactWords(WithoutIndex):
     """BM25 of lower-cased words over the whole collection, without an index.
 
     A word's idf is log(1 + (N - n + 0.5) / (n + 0.5)), as Milvus has it.
@@ -50,9 +51,6 @@ class ExactWords:
     top_k: int = 30
     k1: float = 1.2
     b: float = 0.75
-
-    def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
-        """Writes nothing."""
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
         """Topics to the best chunks by the formula."""

@@ -8,11 +8,12 @@ from typing import ClassVar
 import pandas as pd
 
 from ragauge.contract.component import Tools
+from ragauge.contract.retrieval import Reranker
 from ragauge.retrieval.ranking import rank_scores, ranked, ranks_within
 
 
 @dataclass(frozen=True)
-class Dropping:
+class Dropping(Reranker):
     """Drops the best hits of every topic, or (`drops` 0) turns their order round."""
 
     component: ClassVar[str] = "dropping"

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ragauge.contract.component import Role
+from ragauge.contract.component import Embedder, Role
 
 
 @dataclass(frozen=True)
-class HashEmbedder:
+class HashEmbedder(Embedder):
     """Unit vectors of hashed words: texts that share words are near each other."""
 
     dimensions: int = 64

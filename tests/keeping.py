@@ -8,12 +8,13 @@ from typing import ClassVar
 import pandas as pd
 
 from ragauge.contract.component import Tools
+from ragauge.contract.retrieval import Compressor
 from ragauge.retrieval.passages import with_texts
 from ragauge.texts.sentences import sentence_spans
 
 
 @dataclass(frozen=True)
-class Keeping:
+class Keeping(Compressor):
     """Keeps the first sentences of every passage."""
 
     component: ClassVar[str] = "keeping"

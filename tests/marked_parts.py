@@ -15,6 +15,7 @@ import pandas as pd
 
 from ragauge.contract.component import Embedder, Role, Tools
 from ragauge.contract.identity import runtime
+from ragauge.contract.retrieval import Chunker
 from ragauge.retrieval.chunkers import TokenChunker
 
 
@@ -31,7 +32,7 @@ def _node() -> str:
 
 
 @dataclass(frozen=True)
-class MarkedEmbedder:
+class MarkedEmbedder(Embedder):
     """An embedder that marks its blocks."""
 
     model: Embedder
@@ -45,7 +46,7 @@ class MarkedEmbedder:
 
 
 @dataclass(frozen=True)
-class MarkedChunker:
+class MarkedChunker(Chunker):
     """Chunks of tokens; blocks are marked."""
 
     component: ClassVar[str] = "marked"

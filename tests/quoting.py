@@ -11,6 +11,7 @@ import pandas as pd
 
 from ragauge.answering import answer_frame
 from ragauge.answering.extractive import LACK_OF_INFORMATION
+from ragauge.contract.answering import Generator
 from ragauge.contract.checks import require_count, require_number
 from ragauge.contract.component import Tools
 from ragauge.contract.replies import Reply
@@ -22,7 +23,7 @@ _WHOLE = re.compile(r"""[.!?…。！？]["'”’»」』）)\]]*\Z""")  # how 
 
 
 @dataclass(frozen=True)
-class Quoting:
+class Quoting(Generator):
     """Answers with the sentences of the context that are most like the question.
 
     n_sentences: at most so many, in the order of the context.

@@ -10,13 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.component import Tools
+from ragauge.contract.component import ChatModel, Tools
 from ragauge.contract.replies import Reader, Reply
 from ragauge.contract.workplace import Workplace
 
 
 @dataclass
-class ScriptedChat:
+class ScriptedChat(ChatModel):
     """Replies by prompt and how often it was asked; None is a failure. No reply is asked for twice."""
 
     reply: Callable[[str, int], str | None]

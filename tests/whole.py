@@ -8,11 +8,12 @@ from typing import ClassVar
 import pandas as pd
 
 from ragauge.contract.component import Tools
+from ragauge.contract.retrieval import Expander
 from ragauge.retrieval.passages import passages_of, with_texts
 
 
 @dataclass(frozen=True)
-class Whole:
+class Whole(Expander):
     """The document of every hit once, at the place of its best chunk, at most `most` of a topic."""
 
     component: ClassVar[str] = "whole"

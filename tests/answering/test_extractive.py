@@ -13,7 +13,7 @@ from answer_inputs import TOPICS, contexts
 from ragauge.answering import Extractive
 from ragauge.answering.extractive import LACK_OF_INFORMATION
 from ragauge.contract import frames
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.texts.words import FUNCTION_WORDS
 
@@ -141,7 +141,7 @@ def test_a_name_behind_a_word_of_place_is_a_place_however_near_it_stands(
 
 
 def test_names_dates_and_numbers_are_one_word_each_for_the_embedder(tools: Tools) -> None:
-    class Heard:
+    class Heard(Embedder):
         """An embedder to which all texts are alike."""
 
         def __init__(self) -> None:

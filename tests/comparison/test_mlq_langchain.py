@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.component import Tools
+from ragauge.contract import component
+from ragauge.contract.component import ChatModel, Tools
 from ragauge.contract.replies import Reply
 from ragauge.retrieval.retrievers import MLQ
 
@@ -19,7 +20,7 @@ def test_the_same_union(tmp_path):
     vectors = rng.normal(size=(200, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
 
-    class Embedder:
+    class Embedder(component.Embedder):
         def embed(self, texts, store=None):
             return vectors[[int(text.split()[-1]) for text in texts]]
 
@@ -30,7 +31,7 @@ def test_the_same_union(tmp_path):
         def embed_query(self, text):
             return Embedder().embed([text])[0].tolist()
 
-    class Chat:
+    class Chat(ChatModel):
         def ask(self, prompts, store, what, **how):
             return [Reply("\n".join(f"query {i}" for i in (161, 171, 181)))] * len(prompts)
 

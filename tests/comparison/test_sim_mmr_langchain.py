@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Embedder, Tools
 from ragauge.retrieval.retrievers import MMR, Sim
 
 N_CHUNKS, N_TOPICS, DIMENSIONS = 600, 80, 48
 
 
-class Vectors:
+class Vectors(Embedder):
     """Stands in for a model: texts are keys of given vectors, clustered so that diversity matters."""
 
     def __init__(self):

@@ -30,7 +30,7 @@ DOCS = tuple(
 
 
 @dataclass(frozen=True)
-class CountingEmbedder:
+class CountingEmbedder(Embedder):
     """An embedder that keeps what it is asked to embed."""
 
     component: ClassVar[str] = "counting"

@@ -12,8 +12,9 @@ import pytest
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, Extractive, NoLLM
 from ragauge.answering.judges import ChatJudge, LexicalJudge, Verdict, verdict_frame
-from ragauge.contract.component import Tools
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.answering import Generator, Judge
+from ragauge.contract.component import ChatModel, Tools
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages, VariesContexts
 from ragauge.contract.replies import Reply
 from ragauge.experiment.needs import added_up, describe_needs, gathered
 from ragauge.experiment.needs import needs as requests_of
@@ -208,7 +209,7 @@ def test_needs_are_told_in_a_line() -> None:
 
 
 @dataclass(frozen=True)
-class OwnChatJudge:
+class OwnChatJudge(Judge):
     """A judge that asks a model by means of its own: no mode, no estimate, no description."""
 
     kind: ClassVar[str] = "chat"
@@ -228,7 +229,7 @@ def test_a_chat_judge_that_only_judges_is_told_in_words_and_runs(small: SmallPip
 
 
 @dataclass(frozen=True)
-class Echo:
+class Echo(ChatModel, Generator):
     """A chat model of one's own that answers and tells nothing of what it answered before."""
 
     kind: ClassVar[str] = "chat"
@@ -252,7 +253,7 @@ def test_a_chat_model_that_does_not_say_what_it_replied_is_not_asked_by_a_dry_ru
 
 
 @dataclass(frozen=True)
-class AsksOfPassages(ExactMatch):
+class AsksOfPassages(ExactMatch, MeasuresPassages):
     """Sends what stands of each passage in the longest context to the chat model."""
 
     uses = frozenset({"chat"})
@@ -275,7 +276,7 @@ def test_unknown_contexts_are_one_passage_as_long_as_the_budget(small: SmallPipe
 
 
 @dataclass(frozen=True)
-class FromOneWord(ExactMatch):
+class FromOneWord(ExactMatch, VariesContexts):
     """What the llm answers from one word; with `judged` the judge says what that is worth."""
 
     varies: ClassVar[Literal["ranking", "context"]] = "context"

@@ -20,11 +20,13 @@ from ragauge.answering import NoLLM
 from ragauge.answering.extractive import LACK_OF_INFORMATION
 from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract import frames
-from ragauge.contract.component import ChatModel, Tools
-from ragauge.contract.datasets import Dataset
+from ragauge.contract.answering import Generator, Judge
+from ragauge.contract.component import ChatModel, Tokenizer, Tools
+from ragauge.contract.datasets import Dataset, Source
 from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.contract.identity import runtime
 from ragauge.contract.replies import Reply
+from ragauge.contract.retrieval import Retriever
 from ragauge.estimate.topic_samples import Sample
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.stages.stage import Read, Reads, file_digest
@@ -70,7 +72,7 @@ def replies_frame(keys: pd.DataFrame, replies: Sequence[Reply]) -> dict[str, Any
 
 
 @dataclass(frozen=True)
-class FakeChat:
+class FakeChat(ChatModel, Generator):
     """Answers `<qid> has <context>`, and nothing to the topics of `failing`; `asked` gathers all prompts.
 
     `reverse` returns the rows in another order than they were asked for.
@@ -100,7 +102,7 @@ class FakeChat:
 
 
 @dataclass(frozen=True)
-class FakeJudge:
+class FakeJudge(Judge):
     """The class that stands after a qid in `labels`; none for the others. Rows in reverse order."""
 
     kind: ClassVar[str] = "chat"
@@ -118,7 +120,7 @@ class FakeJudge:
 
 
 @dataclass(frozen=True)
-class FakeQueries:
+class FakeQueries(Retriever):
     """Retrieves the first chunk for every topic; `origins` say who wrote a topic's queries."""
 
     uses: ClassVar[frozenset[str]] = frozenset()
@@ -289,7 +291,7 @@ def test_a_shared_model_counts_where_a_part_uses_it_and_nowhere_else(small: Smal
 
 def test_a_tokenizer_enters_the_chunks_only_of_chunkers_that_use_it(small: SmallPipelines) -> None:
     @dataclass(frozen=True)
-    class Letters:
+    class Letters(Tokenizer):
         name: ClassVar[str] = "letters"
 
         def offsets(self, texts: Sequence[str]) -> list[np.ndarray]:
@@ -315,7 +317,7 @@ def test_a_dataset_without_topics_is_refused(small: SmallPipelines) -> None:
     data = source.load()
 
     @dataclass(frozen=True)
-    class Empty:
+    class Empty(Source):
         name: ClassVar[str] = "empty"
 
         def files(self) -> Mapping[str, Path]:

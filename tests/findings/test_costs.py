@@ -51,7 +51,7 @@ def test_answers_from_other_contexts_cost_what_they_took_when_they_were_made() -
     entry = SimpleNamespace(made=True, frame=lambda name: REPLIES.assign(qid="a", variant=[0, 1, 2]))
     pipeline = SimpleNamespace(
         stages=[stage], chat_of=lambda stage: None, entry=lambda label: entry,
-        components=SimpleNamespace(**dict.fromkeys(GROUPS)),
+        components=SimpleNamespace(**dict.fromkeys(GROUPS, SimpleNamespace(counts=(), topic_counts=()))),
         tools=SimpleNamespace(counted={}), frame=lambda name: pd.DataFrame({"qid": ["a"]}),
     )  # fmt: skip
     found = costs_of_parts(pipeline)

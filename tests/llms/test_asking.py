@@ -7,12 +7,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from ragauge.contract.component import ChatModel
 from ragauge.contract.replies import Reply
 from ragauge.llms.json_replies import Found, ask_all, json_of
 from ragauge.llms.replies import CUT
 
 
-class Scripted:
+class Scripted(ChatModel):
     """Replies by prompt and salt."""
 
     def __init__(self, replies: dict[tuple[str, str], Reply]) -> None:

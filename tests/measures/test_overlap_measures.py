@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from overlap_inputs import ANY_TEXT, PAIRS, framed, values
 from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.measures.answers import ExactMatch, RougeL, RougeN, Similarity, TokenF1, Usual
 
 
@@ -54,7 +53,7 @@ def test_what_is_missing_is_missing_in_every_value() -> None:
 
 
 def test_a_job_without_answers_may_name_the_usual_measures_alone() -> None:
-    assert [offered(measure, AnswerMeasureOffers).optional for measure in (Usual(), TokenF1())] == [True, False]
+    assert [measure.optional for measure in (Usual(), TokenF1())] == [True, False]
 
 
 def test_an_answer_that_is_no_text_is_told_with_its_qid() -> None:
@@ -86,7 +85,7 @@ def test_what_cannot_be_is_told_by_its_key(make: Any, says: str) -> None:
 def test_similarity_is_the_cosine_and_embeds_every_text_once(hash_embedder: Embedder) -> None:
     seen: list[str] = []
 
-    class Counting:
+    class Counting(Embedder):
         def embed(self, texts: Any, role: Any = "passage", scratch: Path | None = None) -> np.ndarray:
             seen.extend(texts)
             return hash_embedder.embed(texts, role, scratch)

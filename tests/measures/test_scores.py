@@ -12,7 +12,7 @@ import pytest
 from ragauge.contract import frames
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
-from ragauge.contract.measures import Pieces
+from ragauge.contract.measures import Measure, MeasuresPieces, Pieces
 from ragauge.measures import Subsequence, Substring, Words, mean_over_parts, measured_parts, part_scores, score_frame
 from ragauge.measures.answers import EvidenceMeasure
 from ragauge.retrieval.contexts import build_contexts, contexts_at
@@ -107,7 +107,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
 
 
 def test_a_measure_with_nothing_but_the_protocol() -> None:
-    class Share:
+    class Share(Measure):
         """Whether the evidence stands in the context as it is."""
 
         name = "verbatim"
@@ -120,7 +120,7 @@ def test_a_measure_with_nothing_but_the_protocol() -> None:
     assert scores["value"].tolist() == [0, 1, 1, 0, 0, 0, 0, 0, 0]
 
 
-class OfPieces:
+class OfPieces(MeasuresPieces):
     """A measure of single passages: a hundredth for every character up to an end, NaN for a part "lost"."""
 
     name = "pieces"

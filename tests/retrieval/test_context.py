@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from ragauge.contract import frames
+from ragauge.contract import component, frames
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.order import LongContextOrder
@@ -313,7 +313,7 @@ def test_a_tokenizer_that_says_nothing_is_given_the_joined_text() -> None:
     seen: list[str] = []
 
     @dataclass(frozen=True)
-    class Fives:
+    class Fives(component.Tokenizer):
         """Five characters are a token, so that tokens run over the ends of chunks."""
 
         name: str = "fives"

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge.contract import component
 from ragauge.contract.errors import DataError
 from ragauge.retrieval.queries import NoRewriter
 from ragauge.retrieval.retrievers import BM25, NoRetrieval
@@ -120,7 +121,7 @@ def test_the_checks_of_queries_by_hand():
     """q0: cosines 0 and 0.6; of its first two hits one is new. q1 failed. q2 found nothing itself."""
     vectors = {"Who?": [1, 0], "Anna": [0, 1], "Bert": [0.6, 0.8], "What?": [1, 0], "Dogs": [1, 0]}
 
-    class Embedder:
+    class Embedder(component.Embedder):
         def embed(self, texts, role="passage", scratch=None):
             assert role == ("passage" if texts == ["Bert"] else "query")
             return np.array([vectors[text] for text in texts], dtype=np.float32)

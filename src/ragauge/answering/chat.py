@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
 from ragauge.answering.frame import BLANK, answer_frame, queries_of
+from ragauge.contract.answering import AsksForAnswers
 from ragauge.contract.checks import require_flag
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.replies import Reply
 from ragauge.contract.topics import with_history
 from ragauge.contract.visible import is_blank
+from ragauge.contract.workplace import Workplace
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.texts.citation_marks import without_marks
 
 if TYPE_CHECKING:
-    from ragauge.store import Store
+    pass
 
 
 @dataclass(frozen=True)
-class ChatGenerator(ChatLLM):
+class ChatGenerator(ChatLLM, AsksForAnswers):
     """Answers of a chat model, from the context if there is one, else from the model's own knowledge.
 
     A context without any text (no retrieval, no hits, n_tokens=0) gets the prompt without documents.
@@ -40,10 +42,10 @@ class ChatGenerator(ChatLLM):
         another, and then for the true answer (docs/robustness.md).
     """
 
-    component: ClassVar[str] = "chat"
-    version: ClassVar[int] = 5
-    kind: ClassVar[str] = "chat"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "chat"
+    version = 5
+    kind = "chat"
+    uses = frozenset()
 
     prompt_with_documents: str | None = None
     prompt_without_documents: str | None = None
@@ -103,7 +105,7 @@ class ChatGenerator(ChatLLM):
         replies = self.ask(self.prompts(topics, contexts), tools.store, "answers")
         return self._answers(contexts, replies)
 
-    def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Store) -> pd.DataFrame:
+    def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Workplace) -> pd.DataFrame:
         """Frame `answers` from the replies in the ledger, others missing; asks no LLM."""
         replies = self.known(self.prompts(topics, contexts), store)
         return self._answers(contexts, [reply or Reply(None) for reply in replies])

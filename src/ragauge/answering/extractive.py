@@ -6,12 +6,13 @@ import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from ragauge.answering.frame import answer_frame, queries_of
+from ragauge.contract.answering import Generator
 from ragauge.contract.checks import require_choice, require_number
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import later
@@ -71,7 +72,7 @@ class _Sentence(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Extractive:
+class Extractive(Generator):
     """Answers with a name, date or number of the context: a stand-in, no language model (docs/llms-and-judges.md).
 
     A sentence scores the squared share of the question's names in it times a mean of the share of its other words and
@@ -81,9 +82,9 @@ class Extractive:
     that share, or the share for the whole mean where the question has no name.
     """
 
-    component: ClassVar[str] = "extractive"
-    version: ClassVar[int] = 5
-    kind: ClassVar[str] = "embedded"
+    component = "extractive"
+    version = 5
+    kind = "embedded"
 
     threshold: float = 0.34
     by: str = later("cosine")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.answering import Generator
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.replies import CUT, Reply
@@ -57,12 +57,11 @@ def answer_frame(
 
 
 @dataclass(frozen=True)
-class NoLLM:
+class NoLLM(Generator):
     """No answers: retrieval alone is measured."""
 
-    component: ClassVar[str] = "none"
-    kind: ClassVar[str] = "none"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "none"
+    kind = "none"
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `answers` without answers; every status is none."""

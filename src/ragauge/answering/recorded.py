@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ragauge.answering.frame import answer_frame, queries_of
+from ragauge.contract.answering import Generator
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
@@ -26,7 +27,7 @@ NO_ANSWER = "the file has no answer"
 
 
 @dataclass(frozen=True)
-class RecordedAnswers:
+class RecordedAnswers(Generator):
     """The answers of a file, a row per question: {qid, answer}, under RAGAS's and DeepEval's names, too.
 
     Optional are error, prompt_tokens, completion_tokens, cost_usd and seconds: what the answer took when it
@@ -40,10 +41,9 @@ class RecordedAnswers:
     have a missing answer.
     """
 
-    component: ClassVar[str] = "recorded"
-    version: ClassVar[int] = 4
-    kind: ClassVar[str] = "recorded"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "recorded"
+    version = 4
+    kind = "recorded"
 
     path: str | Path | None = runtime(None)
     system: str | None = None

@@ -15,7 +15,6 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.groups import ANSWERS
 from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
 from ragauge.contract.metrics import COSTS, MEASURE_ENDS, OF_EVERY_JOB, OF_EVERY_SWEEP, spelled
-from ragauge.contract.offers import AnswerMeasureOffers, offered
 from ragauge.contract.outcomes import names
 
 ANSWER_MEASURES_TAG = "ragauge.answer_measures"  # of an MLflow run: the record as JSON
@@ -51,7 +50,7 @@ _OWN = re.compile(
 
 def infos_of(measure: AnswerMeasure) -> tuple[AnswerMeasureInfo, ...]:
     """The measure's `infos`, or its single `info`."""
-    several: tuple[AnswerMeasureInfo, ...] = tuple(offered(measure, AnswerMeasureOffers).infos)
+    several: tuple[AnswerMeasureInfo, ...] = tuple(measure.infos)
     return several or (measure.info,)
 
 

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import pandas as pd
 
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Component, Tools
+from ragauge.contract.default import Default
 from ragauge.contract.workplace import Workplace
 
 ASKED = ("chat", "service")  # kinds of `llm` that are asked for every answer, which may cost and fail
+Order = Literal["same", "other"]  # of the candidates, in a request that repeats another
 
 
-class Generator(Protocol):
-    """Config group `llm`: answers from contexts."""
+class _Repeatable(Component):
+    def repeated(self, number: int) -> Any:
+        """The component for repeat `number`, from 1, whose requests are its own; None if its replies never differ.
 
-    kind: ClassVar[str]  # "chat", "service", "embedded", "recorded" (nobody is asked) or "none"
-    uses: ClassVar[frozenset[str]]
+        ConfigError for settings under which none can differ.
+        """
+        return None
 
+
+class Generator(_Repeatable):
+    """Config group `llm`: answers from contexts.
+
+    kind: "chat", "service", "embedded", "recorded" (nobody is asked) or "none".
+    takes_context: whether it is given the job's contexts; a service may retrieve by itself. cite: whether it is to
+    cite the passages of its context by number. expected_tokens: tokens of an answer, for estimates.
+    """
+
+    takes_context = Default(True)
+    cite = Default(False)
+    expected_tokens = Default(60)
+
+    @abstractmethod
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `answers`, a row for every row of `contexts`; a failed one is a missing answer.
 
@@ -26,58 +45,36 @@ class Generator(Protocol):
         """
 
 
-@runtime_checkable
-class Repeatable(Protocol):
-    """An llm or judge that can reply differently to the same request (`llm.repeat`, `judge.per_answer`)."""
+class AsksForAnswers(Generator):
+    """A generator whose requests are known before they are sent, for the costs of `dry_run`."""
 
-    def repeated(self, number: int) -> Any:
-        """The component for repeat `number`, from 1, whose requests are its own; ConfigError if none can differ."""
+    @abstractmethod
+    def prompts(self, topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
+        """The prompt of every row of `contexts`."""
 
+    @abstractmethod
+    def needs_of(self, prompts: Sequence[str], store: Workplace) -> pd.DataFrame:
+        """A row per prompt: [key, known, exact, prompt_tokens, completion_tokens, cost_usd]."""
 
-class Judge(Protocol):
-    """Config group `judge`: answers to judge classes."""
-
-    kind: ClassVar[str]  # "chat", "embedded", "recorded" (nobody is asked) or "none"
-    uses: ClassVar[frozenset[str]]
-
-    def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
-        """Frame `verdicts`, a row for every row of `answers`; what cannot be read is a missing verdict."""
+    @abstractmethod
+    def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Workplace) -> pd.DataFrame:
+        """Frame `answers` of the answers known already, missing elsewhere; asks no LLM."""
 
 
-Order = Literal["same", "other"]  # of the candidates, in a request that repeats another
+class Judge(_Repeatable):
+    """Config group `judge`: answers to judge classes.
 
-
-@runtime_checkable
-class BatchJudge(Judge, Protocol):
-    """A judge that can judge the answers of several jobs at once, with mode "batch".
-
-    It can be asked again, in both modes.
+    kind: "chat", "embedded", "recorded" (nobody is asked) or "none".
+    needs_reference: whether it needs reference answers; a topic without one is then not judged.
+    mode: "batch" where it wants the answers of all jobs of a sweep at once (`BatchJudge`).
     """
 
-    mode: Literal["single", "batch"]
+    needs_reference = Default(True)
+    mode = Default("single")
 
-    def judge_candidates(
-        self, topics: pd.DataFrame, evidence: pd.DataFrame, candidates: pd.DataFrame, tools: Tools
-    ) -> pd.DataFrame:
-        """Verdicts on [qid, candidate, answer], keyed by qid and candidate."""
-
-    def judge_again(
-        self,
-        topics: pd.DataFrame,
-        evidence: pd.DataFrame,
-        candidates: pd.DataFrame,
-        tools: Tools,
-    ) -> pd.DataFrame:
-        """Further verdicts on some of the candidates, keyed by qid, candidate and `order`.
-
-        `same` is the first request once more, `other` the candidates in another order (mode batch). No rows
-        where nothing is to be repeated.
-        """
-
-
-@runtime_checkable
-class TellsJudging(Protocol):
-    """A judge that can estimate its requests before it is asked: `dry_run`."""
+    @abstractmethod
+    def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
+        """Frame `verdicts`, a row for every row of `answers`; what cannot be read is a missing verdict."""
 
     def needs(
         self,
@@ -87,27 +84,32 @@ class TellsJudging(Protocol):
         tools: Tools,
         *,
         repeat: bool = False,
-    ) -> pd.DataFrame:
-        """A row per request: [key, known, exact, prompt_tokens, completion_tokens, cost_usd].
+    ) -> pd.DataFrame | None:
+        """Its requests, for `dry_run`: [key, known, exact, prompt_tokens, completion_tokens, cost_usd]; None: unknown.
 
         With `repeat` those that judge again, too, with a column `again` that is true for them.
         """
+        return None
 
 
-def judges_together(judge: Judge) -> bool:
-    """Whether the judge wants the answers of all jobs of a sweep at once."""
-    return isinstance(judge, BatchJudge) and judge.mode == "batch"
+class BatchJudge(Judge):
+    """A judge that can judge the answers of several jobs at once, with mode "batch".
 
+    It can be asked again, in both modes.
+    """
 
-@runtime_checkable
-class AsksForAnswers(Protocol):
-    """A generator whose requests are known before they are sent, for the costs of `dry_run`."""
+    @abstractmethod
+    def judge_candidates(
+        self, topics: pd.DataFrame, evidence: pd.DataFrame, candidates: pd.DataFrame, tools: Tools
+    ) -> pd.DataFrame:
+        """Verdicts on [qid, candidate, answer], keyed by qid and candidate."""
 
-    def prompts(self, topics: pd.DataFrame, contexts: pd.DataFrame) -> list[str]:
-        """The prompt of every row of `contexts`."""
+    @abstractmethod
+    def judge_again(
+        self, topics: pd.DataFrame, evidence: pd.DataFrame, candidates: pd.DataFrame, tools: Tools
+    ) -> pd.DataFrame:
+        """Further verdicts on some of the candidates, keyed by qid, candidate and `order`.
 
-    def needs_of(self, prompts: Sequence[str], store: Workplace) -> pd.DataFrame:
-        """A row per prompt: [key, known, exact, prompt_tokens, completion_tokens, cost_usd]."""
-
-    def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Workplace) -> pd.DataFrame:
-        """Frame `answers` of the answers known already, missing elsewhere; asks no LLM."""
+        `same` is the first request once more, `other` the candidates in another order (mode batch). No rows
+        where nothing is to be repeated.
+        """

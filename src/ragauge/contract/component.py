@@ -1,32 +1,88 @@
-"""What all components have in common, and the tools passed to them.
+"""What all components have in common, and the shared models that `Tools` passes to them.
 
-A component names its shared models in `uses`. Their identities enter the key of its output, and it gets no other
-models.
+A component is a class that inherits from the base class of its kind (`Retriever`, `Judge`, ...) and has the methods
+that are abstract there. Everything else has a default. A class that inherits from nothing serves, too:
+`ragauge.contract.loading.build` gives it the defaults of its kind.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.default import Default
 from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.replies import Reader, Reply
 from ragauge.contract.workplace import Workplace
 
 SHARED = ("embedder", "tokenizer", "chat")  # what `uses` may name
-
-
 Role = Literal["passage", "query"]
 
 
-class Embedder(Protocol):
-    """Config group `embedder`: texts to unit vectors."""
+class Component(ABC):  # noqa: B024  (each kind has abstract methods)
+    """The base class of all kinds of components.
 
+    kind: "recorded" of one whose work was done before, "none" of one that does nothing, and others.
+    component: the name under which its results are stored; without one its dotted path. version: another one makes
+        other results.
+    uses: the shared models that it takes (`SHARED`). Their identities enter the key of its output, and it gets no
+        others.
+    needs_chat: whether it cannot do without a chat model that the job shares.
+    own_chat: a chat model of its own, which replaces the job's as `tools.chat`; None without one.
+    depth: the number of best-ranked texts of a topic that it looks at; None is all.
+    counts: the names of what it counts with `Tools.count`, 0 where its output was stored.
+    """
+
+    kind = Default("")
+    component = Default("")
+    version = Default(1)
+    uses = Default(frozenset[str]())
+    needs_chat = Default(False)
+    own_chat = Default[Any](None)
+    depth = Default[int | None](None)
+    counts = Default[tuple[str, ...]](())
+
+    def files(self) -> Mapping[str, Path]:
+        """The files that its output depends on, by role; their contents enter its key. ConfigError if one lacks."""
+        return {}
+
+    def served(self, store: Workplace) -> dict[str, Any]:
+        """The identity of the weights behind a model's name, as its server reports it; {} if unknown."""
+        return {}
+
+    def describe(self, tools: Tools) -> Mapping[str, str]:
+        """Tags of the MLflow run that describe its work, by name, without the group's."""
+        return {}
+
+    def reader(self) -> Any:
+        """The `Reader` (ragauge.retrieval.reading) that counts tokens against its model's limit; None without one."""
+        return None
+
+    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """US dollars of so many tokens of its model."""
+        return 0.0
+
+    def cost_of_kept(self, replies: pd.DataFrame) -> float:
+        """US dollars that replies of its model cost originally; by default the price of their tokens."""
+        tokens = replies[["prompt_tokens", "completion_tokens"]].sum()
+        return self.cost(int(tokens["prompt_tokens"]), int(tokens["completion_tokens"]))
+
+
+class Embedder(Component):
+    """Config group `embedder`: texts to unit vectors.
+
+    symmetric: whether it gives a text the same vector as passage and as query.
+    """
+
+    symmetric = Default(True)
+
+    @abstractmethod
     def embed(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> np.ndarray:
         """float32 [len(texts), dimensions], each row of length 1.
 
@@ -35,22 +91,30 @@ class Embedder(Protocol):
         graph); None keeps none.
         """
 
+    def windows(self, texts: Sequence[str]) -> list[list[str]] | None:
+        """The windows of each passage, at least one, where each is to have a vector of its own; here None."""
+        return None
 
-class Tokenizer(Protocol):
-    """Config group `tokenizer`: the tokens of budgets."""
 
-    @property
-    def name(self) -> str:
-        """The tokenizer's name."""
+class Tokenizer(Component):
+    """Config group `tokenizer`: the tokens of budgets.
 
+    stitching: how the tokens of joined texts follow from those of each: "free", "space" or "joined"
+        (`ragauge.texts.tokenizers`).
+    """
+
+    name = Default[str]()
+    stitching = Default("joined")
+
+    @abstractmethod
     def offsets(self, texts: Sequence[str]) -> list[np.ndarray]:
         """For each text int64 [tokens, 2]: first and past-the-last character of every token, in order."""
 
 
-@runtime_checkable
-class ChatModel(Protocol):
+class ChatModel(Component):
     """An LLM for other components, provided by `llm=ollama` and others."""
 
+    @abstractmethod
     def ask(
         self, prompts: Sequence[str], store: Workplace, what: str, *, readers: Sequence[Reader] = ()
     ) -> list[Reply]:
@@ -61,19 +125,23 @@ class ChatModel(Protocol):
         """
 
 
-@runtime_checkable
-class BringsChat(Protocol):
-    """A component with its own chat model, which replaces the job's as `tools.chat`."""
+class KeepsReplies(ChatModel):
+    """A chat model that can look up its earlier replies, and estimate the requests that are left."""
 
-    own_chat: Any
+    @abstractmethod
+    def known(self, prompts: Sequence[str], store: Workplace, *, readers: Sequence[Reader] = ()) -> list[Reply | None]:
+        """The stored reply of every prompt; None if `ask` would ask. It makes no call."""
+
+    @abstractmethod
+    def needs_of(self, prompts: Sequence[str], store: Workplace) -> pd.DataFrame:
+        """A row per prompt: [key, known, exact, prompt_tokens, completion_tokens, cost_usd]."""
 
 
 @dataclass(frozen=True)
 class Tools:
     """The shared models of a job, passed to the components that use them.
 
-    counted: the counts that components report of their work, such as pairs scored; these are metrics of the job. One
-    that counts says the names in a class variable `counts`: they are 0 where its output was in the store.
+    counted: the counts that components report of their work, such as pairs scored; these are metrics of the job.
     engine: where work on many rows is done.
     """
 
@@ -111,43 +179,3 @@ class _LimitedTools(Tools):
             who = object.__getattribute__(self, "who")
             raise TypeError(f"{who} takes tools.{name}, which its `uses` does not name")
         return object.__getattribute__(self, name)
-
-
-@runtime_checkable
-class ReadsFiles(Protocol):
-    """A component whose output depends on files; their contents enter its key."""
-
-    def files(self) -> Mapping[str, Path]:
-        """The files by role; ConfigError if one is not there."""
-
-
-@runtime_checkable
-class TellsNeeds(Protocol):
-    """A chat model that can estimate its requests before it is asked."""
-
-    def needs_of(self, prompts: Sequence[str], store: Workplace) -> pd.DataFrame:
-        """A row per prompt: [key, known, exact, prompt_tokens, completion_tokens, cost_usd]."""
-
-
-@runtime_checkable
-class KnowsReplies(Protocol):
-    """A chat model that can look up its earlier replies, without a call."""
-
-    def known(self, prompts: Sequence[str], store: Workplace, *, readers: Sequence[Reader] = ()) -> list[Reply | None]:
-        """The stored reply of every prompt; None if `ask` would ask."""
-
-
-@runtime_checkable
-class Serves(Protocol):
-    """A component whose server reports its model version, which enters the cache key."""
-
-    def served(self, store: Workplace) -> dict[str, Any]:
-        """The identity of the weights behind a model's name, as JSON values; {} if unknown."""
-
-
-@runtime_checkable
-class Describes(Protocol):
-    """A component that describes its work for the tags of an MLflow run."""
-
-    def describe(self, tools: Tools) -> Mapping[str, str]:
-        """Tags by name, without the group's."""

@@ -5,11 +5,13 @@ An engine changes no result, so it is in no stage's key.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from ragauge.contract.checks import require_count
+from ragauge.contract.default import Default
 
 # A block of rows in, its result out. It is sent to workers by pickle: it holds parameters, and loads a model
 # at its first block, for itself or for its process. Equal ones are taken for one and the same.
@@ -25,7 +27,7 @@ class Held(Protocol):
         """Each worker's output for the block, in order."""
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Config group `engine`.
 
     block_rows: rows of a block; None: all rows are one block, for who maps anyway works in this process.
@@ -33,15 +35,11 @@ class Engine(Protocol):
     shards: parts of an index of vectors that an exact search goes through, each held by a worker.
     """
 
-    @property
-    def block_rows(self) -> int | None: ...
+    block_rows = Default[int | None](None)
+    rows_at_once = Default[int | None](None)
+    shards = Default(1)
 
-    @property
-    def rows_at_once(self) -> int | None: ...
-
-    @property
-    def shards(self) -> int: ...
-
+    @abstractmethod
     def map(self, work: Work, blocks: Iterable[Any]) -> Iterator[Any]:
         """One result per block, in order, even if workers are lost meanwhile.
 
@@ -49,26 +47,19 @@ class Engine(Protocol):
         it is.
         """
 
+    @abstractmethod
     def hold(self, works: Sequence[Work]) -> Held:
         """A worker per work, for the lifetime of the returned object."""
 
 
 @dataclass(frozen=True)
-class LocalEngine:
+class LocalEngine(Engine):
     """`engine=local`: this process does the work itself, all rows in one block."""
 
     shards: int = 1
 
     def __post_init__(self) -> None:
         require_count("engine.shards", self.shards)
-
-    @property
-    def block_rows(self) -> int | None:
-        return None
-
-    @property
-    def rows_at_once(self) -> int | None:
-        return None
 
     def map(self, work: Work, blocks: Iterable[Any]) -> Iterator[Any]:
         """The results of the blocks in order, computed lazily."""

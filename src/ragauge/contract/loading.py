@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ragauge.contract.adoption import adopted, heir_of
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.extras import lacks
 
@@ -31,15 +32,19 @@ _T = TypeVar("_T")
 GIVEN: dict[str, Callable[..., Any]] = {}
 
 
-def build(key: str, spec: Mapping[str, Any], offers: Mapping[str, Any]) -> Any:
+def build(key: str, spec: Mapping[str, Any], offers: Mapping[str, Any], *kinds: type) -> Any:
     """Calls the object at the dotted path `_target_` with the spec's other keys (`_args_` by position).
 
     Nested mappings with a `_target_` are built first, unless the spec says `_recursive_: false`; Hydra's
     `_convert_` is passed over, since values are plain here. Each call gets those of `offers` that its signature names
     and the spec does not set. A LangChain class that takes documents only through `from_documents` is called there.
-    ConfigError names the key that cannot be found or called.
+    `kinds` are the base classes that the component may be of: one that inherits from none of them is adopted as the
+    first (`ragauge.contract.adoption`). ConfigError names the key that cannot be found or called.
     """
     target = locate(key, spec.get("_target_"))
+    if kinds and isinstance(target, type):
+        kind = next((kind for kind in kinds if issubclass(target, kind)), kinds[0])
+        target = heir_of(key, target, kind)
     if "documents" in offers and "documents" not in parameters(target):
         target = getattr(target, "from_documents", target)
     named = {k: v for k, v in spec.items() if k not in _RESERVED}
@@ -49,12 +54,13 @@ def build(key: str, spec: Mapping[str, Any], offers: Mapping[str, Any]) -> Any:
         args = _build_nested(f"{key}._args_", args, offers)
     offered = {k: v for k, v in offers.items() if k in parameters(target) and k not in named}
     try:
-        return target(*args, **offered, **named)
+        made = target(*args, **offered, **named)
     except (TypeError, ImportError) as error:
         if lacking := lacks(f"{key}._target_={spec['_target_']}", error):
             raise lacking from error
         given = ", ".join([*named, *offered]) or "nothing"
         raise ConfigError(f"{key}: {spec['_target_']} called with {given}: {error}") from error
+    return made if not kinds or isinstance(made, kinds) else adopted(key, made, kinds[0])
 
 
 _RESERVED = ("_target_", "_args_", "_recursive_", "_convert_")

@@ -1,37 +1,44 @@
-"""Interfaces of measures: of evidence in contexts (group `measure`), and of answers (list `answers`)."""
+"""The kinds of components that measure: evidence in contexts (group `measure`), and answers (list `answers`)."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Component, Tools
+from ragauge.contract.default import Default
 
 
-@runtime_checkable
-class Measure(Protocol):
-    """Config group `measure`: the share of the evidence in a context (and `MeasureOffers`)."""
+class Measure(Component):
+    """Config group `measure`: the share of the evidence in a context.
 
-    @property
-    def name(self) -> str:
-        """The measure's name in frames and tags."""
+    name: the measure's name in frames and tags. fold: the differences of spelling that do not count.
+    correct: "floor" takes off what unrelated text is given. threads: 0 takes a thread for every core.
+    """
 
+    name = Default[str]()
+    fold = Default[tuple[str, ...]](())
+    correct = Default("none")
+    threads = Default[int | None](None)
+
+    @abstractmethod
     def score(self, evidence: Sequence[str], context: str, ends: np.ndarray) -> np.ndarray:
         """Share of evidence i in context[:ends[j]], float64 [len(evidence), len(ends)] in [0, 1]."""
-
-
-@runtime_checkable
-class ScoresAll(Protocol):
-    """A measure of evidence that takes many contexts in one call."""
 
     def score_all(
         self, evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Sequence[np.ndarray]
     ) -> Sequence[np.ndarray]:
-        """`Measure.score` of every context."""
+        """`score` of every context."""
+        return [self.score(*of_context) for of_context in zip(evidence, contexts, ends, strict=True)]
+
+    def embedded(self, docs: Sequence[str], evidence: Sequence[str]) -> list[str]:
+        """The texts other than chunks and questions that it embeds, from some documents and evidence parts."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -42,19 +49,17 @@ class Pieces:
     starts: Sequence[int]
 
 
-@runtime_checkable
-class MeasuresPieces(Protocol):
-    """A measure of evidence on single passages that takes the shared models in `uses`.
+class MeasuresPieces(Measure):
+    """A measure of evidence on single passages that takes the shared models in `uses`; its chat model is the evaluator.
 
-    Called in place of `Measure.score`. Its chat model is the evaluator.
+    Called in place of `Measure.score`.
     """
 
-    uses: ClassVar[frozenset[str]]
+    def score(self, evidence: Sequence[str], context: str, ends: np.ndarray) -> np.ndarray:
+        """TypeError, since it measures passages."""
+        raise TypeError(f"measure {self.name} takes passages (score_pieces)")
 
-    @property
-    def name(self) -> str:
-        """The measure's name in frames and tags."""
-
+    @abstractmethod
     def score_pieces(
         self,
         evidence: Sequence[Sequence[str]],
@@ -110,19 +115,29 @@ class AnswerMeasureInfo:
 Needed = Literal["references", "evidence", "contexts", "answers", "citations", "chat", "changed", "generator", "judge"]
 
 
-class AnswerMeasure(Protocol):
+class AnswerMeasure(Component):
     """A measure of the list `answers`: a value of an answer besides its judge class.
 
-    Optional members, such as the parts that a job `needs` to have, are in
-    `ragauge.contract.offers.AnswerMeasureOffers`.
+    info: how the measure is shown; infos: the same of one with several values.
+    needs: the parts that a job must have (`Needed`). Where one lacks, the job ends before any work; a measure that is
+        `optional` is left out instead.
+    sees_longest: whether `measure_passages` is given what stands in the longest context that the job lays out.
+    job_metrics: the names of what `of_job` gives.
+    repeat: how many topics are measured once more. may_lack_claims: whether an answer may hold no claim to measure.
+    stages: the dotted path of a function of components, budget, key and measure that gives its stages; "": the usual.
     """
 
-    uses: ClassVar[frozenset[str]]
+    info = Default[AnswerMeasureInfo]()
+    infos = Default[tuple[AnswerMeasureInfo, ...]](())
+    needs = Default(frozenset[str]())
+    optional = Default(False)
+    sees_longest = Default(False)
+    job_metrics = Default[tuple[str, ...]](())
+    repeat = Default(0)
+    may_lack_claims = Default(False)
+    stages = Default("")
 
-    @property
-    def info(self) -> AnswerMeasureInfo:
-        """How the measure is shown."""
-
+    @abstractmethod
     def measure(
         self,
         topics: pd.DataFrame,
@@ -137,19 +152,26 @@ class AnswerMeasure(Protocol):
         where it is there, is JSON that shows what the value rests on.
         """
 
-
-@runtime_checkable
-class MeasuresJob(Protocol):
-    """An answer measure with further values over all answers of a job."""
+    def check_topics(self, topics: pd.DataFrame) -> None:
+        """Raises errors in its own files for these topics; by default nothing."""
 
     def of_job(self, topics: pd.DataFrame, answers: pd.DataFrame) -> dict[str, float]:
-        """Metrics of the job by name, without intervals; {} if there is nothing to measure."""
+        """Further metrics over all answers of a job by name, without intervals; {} if there is nothing to measure."""
+        return {}
 
 
-@runtime_checkable
-class MeasuresPassages(Protocol):
+class MeasuresOtherwise(AnswerMeasure):
+    """An answer measure with another method, or stages of its own, in place of `measure`."""
+
+    def measure(self, *frames: Any, **named: Any) -> pd.DataFrame:
+        """TypeError, since another method measures."""
+        raise TypeError(f"{type(self).__name__} does not measure by `measure`")
+
+
+class MeasuresPassages(MeasuresOtherwise):
     """An answer measure on the single passages of a context; called in place of `measure`."""
 
+    @abstractmethod
     def measure_passages(
         self,
         topics: pd.DataFrame,
@@ -166,10 +188,10 @@ class MeasuresPassages(Protocol):
         """
 
 
-@runtime_checkable
-class MeasuresLayouts(Protocol):
+class MeasuresLayouts(MeasuresOtherwise):
     """An answer measure of evidence in contexts; called in place of `measure`."""
 
+    @abstractmethod
     def measure_layouts(
         self,
         evidence: pd.DataFrame,
@@ -185,10 +207,10 @@ class MeasuresLayouts(Protocol):
         """
 
 
-@runtime_checkable
-class MeasuresRanking(Protocol):
+class MeasuresRanking(MeasuresOtherwise):
     """An answer measure without answers; called in place of `measure`, for all topics."""
 
+    @abstractmethod
     def measure_ranking(
         self, topics: pd.DataFrame, run: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools
     ) -> pd.DataFrame:
@@ -198,8 +220,7 @@ class MeasuresRanking(Protocol):
         """
 
 
-@runtime_checkable
-class VariesContexts(Protocol):
+class VariesContexts(MeasuresOtherwise):
     """An answer measure on answers from other contexts than the job's, such as a single text.
 
     Called in place of `measure`. varies: whether these are made of the texts of the "ranking" or of the
@@ -207,13 +228,11 @@ class VariesContexts(Protocol):
     the metrics of these calls, such as erag_.
     """
 
-    varies: ClassVar[Literal["ranking", "context"]]
-    calls: ClassVar[str]
+    varies = Default[str]()
+    calls = Default[str]()
+    judged = Default(False)
 
-    @property
-    def judged(self) -> bool:
-        """Whether `measure_varied` gets verdicts."""
-
+    @abstractmethod
     def vary(self, topics: pd.DataFrame, passages: pd.DataFrame, n_tokens: int, tools: Tools) -> pd.DataFrame:
         """The contexts to answer from: [qid, n_tokens, variant, text], each variant once a topic.
 
@@ -221,6 +240,7 @@ class VariesContexts(Protocol):
         alone.
         """
 
+    @abstractmethod
     def measure_varied(
         self,
         topics: pd.DataFrame,
@@ -235,21 +255,14 @@ class VariesContexts(Protocol):
         varied: [qid, n_tokens, variant, answer, status], and with `judged` the judge's `label`.
         """
 
+    def to_judge(self, answers: pd.DataFrame) -> pd.DataFrame:
+        """The answers to judge, from the llm's [qid, n_tokens, variant, answer, status]; it may add variants."""
+        return answers
 
-@runtime_checkable
-class MeasuresRepeats(Protocol):
+
+class MeasuresRepeats(AnswerMeasure):
     """An answer measure of all answers to a topic (`llm.repeat`); `measure` leaves its values missing."""
 
+    @abstractmethod
     def measure_repeats(self, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Values [qid x name of an info] from [qid, n_tokens, sample, answer], missing where there is nothing."""
-
-
-@runtime_checkable
-class RewritesAnswers(Protocol):
-    """A measure that varies contexts and has the judge see rewritten answers."""
-
-    def to_judge(self, answers: pd.DataFrame) -> pd.DataFrame:
-        """The answers to judge, from the llm's [qid, n_tokens, variant, answer, status].
-
-        May add variants.
-        """

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pandas as pd
 
@@ -38,8 +37,8 @@ class CsvDataset(FileSource):
     `attribute_columns` are the columns by which topics can be grouped.
     """
 
-    component: ClassVar[str] = "csv"
-    version: ClassVar[int] = 4
+    component = "csv"
+    version = 4
 
     name: str = runtime("csv")
     docs: str | Path | None = runtime(None)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
@@ -32,8 +32,8 @@ class SamplesDataset(FileSource):
     documents, {docno, text} and optionally title a line; contexts that a system brings need not be in them.
     """
 
-    component: ClassVar[str] = "samples"
-    version: ClassVar[int] = 3
+    component = "samples"
+    version = 3
 
     name: str = runtime("samples")
     path: str | Path | None = runtime(None)

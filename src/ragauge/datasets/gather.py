@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count, require_text
-from ragauge.contract.datasets import Dataset
+from ragauge.contract.datasets import Dataset, Source
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import Batches
 from ragauge.contract.identity import runtime
@@ -46,7 +46,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class FileSource:
+class FileSource(Source):
     """The parameters that all datasets have."""
 
     name: str = runtime("dataset")

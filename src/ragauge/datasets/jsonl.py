@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -49,8 +49,8 @@ _SAMPLE = Path(__file__).parent / "sample"
 class JsonlDataset(FileSource):
     """A collection from a corpus in JSON Lines (`docs`) and questions in JSON Lines, CSV, TSV or Parquet (`topics`)."""
 
-    component: ClassVar[str] = "jsonl"
-    version: ClassVar[int] = 4
+    component = "jsonl"
+    version = 4
 
     name: str = runtime("jsonl")
     docs: str | Path | None = runtime(None)
@@ -80,8 +80,8 @@ class JsonlDataset(FileSource):
 class SampleDataset(FileSource):
     """The shipped collection: short encyclopedic paragraphs, bridge and comparison questions."""
 
-    component: ClassVar[str] = "sample"
-    version: ClassVar[int] = 1
+    component = "sample"
+    version = 1
 
     name: str = runtime("sample")
 

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 from ragauge import track
 from ragauge.contract import answer_measures as shown
 from ragauge.contract import metrics
-from ragauge.contract.component import Describes, ReadsFiles
 from ragauge.contract.groups import ANSWERS, AROUND_RETRIEVER, GROUPS
 from ragauge.contract.identity import identity
-from ragauge.contract.offers import RetrieverOffers, offered
 from ragauge.contract.redact import redact
 from ragauge.estimate.outcomes import POPULATION
 from ragauge.experiment.folder import JobFolder
@@ -61,8 +59,7 @@ def job_note(choices: Mapping[str, str], dataset: str, n_tokens: int, model: str
 def dataset_of(pipeline: Pipeline) -> dict[str, Any]:
     """Name, digest, source and size of a job's dataset, as arguments of `Run.dataset`."""
     source = pipeline.components.dataset
-    files = source.files() if isinstance(source, ReadsFiles) else {}
-    said = {**identity(source), **{f"file {role}": str(path) for role, path in files.items()}}
+    said = {**identity(source), **{f"file {role}": str(path) for role, path in source.files().items()}}
     entry = pipeline.entry("dataset")
     return {
         "name": str(source.name),
@@ -80,7 +77,7 @@ def describe(job: MeasuredJob, run: track.Run) -> None:
     run.dataset(**record["dataset"])
     run.tag({**known, **shown.as_tag(job.answer_measures), **metrics.as_tag(metrics_of_packages(job.findings))})
     record["answer_measures"] = shown.as_record(job.answer_measures)
-    if (condition := offered(pipeline.components.retriever, RetrieverOffers).condition) is not None:
+    if (condition := pipeline.components.retriever.condition) is not None:
         record["condition"] = condition
     if pipeline.slice_weights:
         record["slice_weights"] = pipeline.slice_weights
@@ -96,11 +93,9 @@ def descriptions(pipeline: Pipeline) -> dict[str, str]:
     told: dict[str, str] = {}
     for group in GROUPS:
         component = getattr(pipeline.components, group)
-        if isinstance(component, Describes):
-            told |= {f"{group}.{k}": str(v) for k, v in component.describe(pipeline.tools).items()}
+        told |= {f"{group}.{k}": str(v) for k, v in component.describe(pipeline.tools).items()}
     for name, measure in pipeline.components.answers.items():
-        if isinstance(measure, Describes):
-            told |= {f"{ANSWERS}.{name}.{k}": str(v) for k, v in measure.describe(pipeline.tools).items()}
+        told |= {f"{ANSWERS}.{name}.{k}": str(v) for k, v in measure.describe(pipeline.tools).items()}
     return told
 
 

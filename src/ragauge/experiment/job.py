@@ -10,9 +10,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from ragauge import track
 from ragauge.contract.current_job import working_on
+from ragauge.contract.datasets import Source
 from ragauge.contract.errors import UnreadableJudgeError
 from ragauge.contract.loading import class_of, locate
-from ragauge.contract.offers import DatasetOffers, offered
 from ragauge.contract.redact import remember
 from ragauge.experiment.folder import JobFolder, UnreadableJudge
 from ragauge.experiment.guard import OUTPUT, STORE, guarded
@@ -42,9 +42,9 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
 def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     remember(OmegaConf.to_container(cfg, resolve=True))
     record |= pin_window(cfg, folder)
-    own = offered(class_of("dataset", cfg.dataset.get("_target_"), object), DatasetOffers).run_job
-    if own:
-        locate("dataset.run_job", own)(cfg, folder, record)
+    source = class_of("dataset", cfg.dataset.get("_target_"), Source)
+    if source is not None and source.run_job:
+        locate("dataset.run_job", source.run_job)(cfg, folder, record)
     elif cfg.dry_run:
         from ragauge.experiment.prepared import dry_run
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.component import KnowsReplies, TellsNeeds, Tools
-from ragauge.contract.offers import AnswerMeasureOffers, GeneratorOffers, offered
+from ragauge.contract.component import Embedder, KeepsReplies, Tools
 from ragauge.experiment.stages.answering import MeasureAnswers
 from ragauge.experiment.stages.stage import Read, Reads
 from ragauge.llms.chat_use import RepeatingChat, TellingChat
@@ -47,7 +46,7 @@ def of_measures(
     if not stages:
         return []
     token = uuid.uuid4().hex  # no other job has these stand-ins
-    expected = offered(pipeline.components.llm, GeneratorOffers).expected_tokens
+    expected = pipeline.components.llm.expected_tokens
     stand_in = f"{token} " + "word " * int(expected * _WORDS_PER_TOKEN)
     unknown = answers["answer"].isna() & asked_for
     whole = answers.assign(
@@ -77,7 +76,7 @@ def _of_measure(
 ) -> pd.DataFrame:
     chat = pipeline.chat_of(stage)
     model = None if chat is None else chat.chat
-    if not (isinstance(model, TellsNeeds) and isinstance(model, KnowsReplies)):
+    if not isinstance(model, KeepsReplies):
         return untold(stage.asks_as, len(answers))
     tools = replace(pipeline.tools, embedder=_NoVectors())
     telling = TellingChat(model, guessed)
@@ -100,7 +99,7 @@ def _of_measure(
 def repeating(pipeline: Pipeline) -> list[MeasureAnswers]:
     """The measures with an LLM that are to be repeated."""
     measures = [stage for stage in pipeline.stages if isinstance(stage, MeasureAnswers)]
-    return [s for s in measures if "chat" in s.uses and offered(s.component, AnswerMeasureOffers).repeat]
+    return [s for s in measures if "chat" in s.uses and s.component.repeat]
 
 
 def drawn(answers: pd.DataFrame, measure: Any, seed: int) -> list[str]:
@@ -140,7 +139,7 @@ def _unknown_contexts(pipeline: Pipeline, token: str) -> dict[str, pd.DataFrame]
     return {"used_passages": passages, "longest_passages": longest, "contexts": contexts}
 
 
-class _NoVectors:
+class _NoVectors(Embedder):
     """An embedder for measurements whose values are ignored."""
 
     def embed(self, texts: Sequence[str], role: str = "passage", scratch: Any = None) -> np.ndarray:

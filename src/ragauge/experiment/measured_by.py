@@ -11,7 +11,6 @@ import pandas as pd
 from ragauge import track
 from ragauge.contract import comparable
 from ragauge.contract.groups import ANSWERS
-from ragauge.contract.offers import PartOffers, offered
 from ragauge.estimate import choose_topics
 from ragauge.estimate.prediction import check_settings, predict_right
 from ragauge.findings.thresholds import score_settings
@@ -32,7 +31,7 @@ def measured_by(pipeline: Pipeline) -> dict[str, str]:
     of = pipeline.components
     means: dict[str, Any] = {"measure": of.measure, "tokenizer": of.tokenizer, "judge": of.judge}
     means |= {f"{ANSWERS}.{name}": measure for name, measure in of.answers.items()}
-    used = {name for m in (*of.answers.values(), of.measure) for name in offered(m, PartOffers).uses}
+    used = {name for m in (*of.answers.values(), of.measure) for name in m.uses}
     if "embedder" in used:
         means["embedder"] = of.embedder
     if pipeline.evaluator_chat is not None and "chat" in used:

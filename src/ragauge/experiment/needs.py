@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ragauge.contract.answering import ASKED, AsksForAnswers, TellsJudging, judges_together
-from ragauge.contract.component import TellsNeeds
+from ragauge.contract.answering import ASKED, AsksForAnswers
+from ragauge.contract.component import KeepsReplies
 from ragauge.contract.frames import batches_of
-from ragauge.contract.offers import GeneratorOffers, MeasureOffers, PartOffers, RetrieverOffers, offered
+from ragauge.contract.measures import AnswerMeasure
 from ragauge.contract.retrieval import BringsTexts
 from ragauge.contract.topics import scorable
 from ragauge.experiment.measure_needs import of_measures, untold
-from ragauge.experiment.stages.answering import AnswerVaried, to_judge
+from ragauge.experiment.stages.answering import AnswerVaried
 from ragauge.llms.chat_use import Unasked
 
 if TYPE_CHECKING:
@@ -82,14 +82,14 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
     topics, store = pipeline.frame("topics"), pipeline.store
     llm = pipeline.components.llm
     found: list[pd.DataFrame] = []
-    if "chat" in offered(pipeline.components.measure, MeasureOffers).uses:
+    if "chat" in pipeline.components.measure.uses:
         found.append(untold("measure", len(scorable(pipeline.frame("evidence"), topics))))
     contexts = None
     try:
         contexts = pipeline.contexts_from_ledger()
     except Unasked as unasked:
         chat = llm if unasked.chat is None else unasked.chat
-        if isinstance(chat, TellsNeeds):
+        if isinstance(chat, KeepsReplies):
             found.append(chat.needs_of(unasked.prompts, store).assign(who=unasked.who))
             if unasked.later:
                 found.append(stand_ins(chat.needs_of(unasked.later, store)).assign(who=unasked.who))
@@ -107,7 +107,7 @@ def before_judging(pipeline: Pipeline) -> tuple[list[pd.DataFrame], pd.DataFrame
     if contexts is None:
         unknown = unknown_contexts(pipeline)
         asked = llm.needs_of(llm.prompts(topics, unknown), store)
-        if offered(llm, GeneratorOffers).takes_context:
+        if llm.takes_context:
             found.append(stand_ins(asked).assign(who="llm"))
             return found, _unanswered(pipeline)
         found.append(asked.assign(who="llm"))  # a service that retrieves by itself
@@ -162,42 +162,41 @@ def _of_varied(pipeline: Pipeline, found: bool) -> list[pd.DataFrame]:
                 answers = llm.known_answers(topics, own, store)
             if not judged:
                 continue
-            if not isinstance(judge, TellsJudging):
-                asked.append(untold(f"{who}, judge", len(own)))
-                continue
-            asked_about = to_judge(stage.measure, answers.assign(variant=variant))
+            asked_about = stage.measure.to_judge(answers.assign(variant=variant))
             names = uuid.uuid4().hex + asked_about["variant"].astype(str)
             candidates = asked_about[["qid", "answer"]].assign(candidate=names)
             told = judge.needs(topics, pipeline.frame("evidence"), candidates, pipeline.tools)
-            asked.append(told.assign(who=f"{who}, judge"))
+            of_judge = f"{who}, judge"
+            asked.append(untold(of_judge, len(own)) if told is None else told.assign(who=of_judge))
     return asked
 
 
-def _guessed_of_varied(pipeline: Pipeline, measure: object, who: str) -> list[pd.DataFrame]:
+def _guessed_of_varied(pipeline: Pipeline, measure: AnswerMeasure, who: str) -> list[pd.DataFrame]:
     """Stand-ins for answers from single texts that are not found yet; `untold` otherwise."""
     llm, retriever, topics = pipeline.components.llm, pipeline.components.retriever, pipeline.frame("topics")
-    depth = offered(measure, PartOffers).depth
+    depth = measure.depth
     # Who brings the texts would be asked for them.
     if depth is None or not isinstance(llm, AsksForAnswers) or isinstance(retriever, BringsTexts):
         return [untold(who, len(pipeline.to_answer(topics)))]
     first = next(batches_of(pipeline.rows("chunks")))["text"].iloc[0]
     alone = unknown_contexts(pipeline).assign(text=first)
     told = llm.needs_of(llm.prompts(topics, alone), pipeline.store)
-    top_k = offered(retriever, RetrieverOffers).top_k
+    top_k = retriever.top_k
     return [stand_ins(told).assign(who=who) for _ in range(depth if top_k is None else min(depth, top_k))]
 
 
 def of_judge(pipeline: Pipeline, answers: pd.DataFrame) -> pd.DataFrame:
     """The needs of one job's judge; unknown answers are missing."""
     judge = pipeline.components.judge
-    if not isinstance(judge, TellsJudging):
-        return untold("judge", len(pipeline.to_judge(answers)))
     topics, evidence = pipeline.frame("topics"), pipeline.frame("evidence")
     candidates = to_ask(pipeline, answers).assign(candidate=uuid.uuid4().hex)
     # Where jobs are judged together the judge is asked again about all of them, at the end.
-    repeat = not judges_together(judge)
-    asked = judge.needs(topics, evidence, candidates, pipeline.tools, repeat=repeat).assign(who="judge")
+    repeat = judge.mode != "batch"
+    told = judge.needs(topics, evidence, candidates, pipeline.tools, repeat=repeat)
     shown = pipeline.to_judge(answers)
+    if told is None:
+        return untold("judge", len(shown))
+    asked = told.assign(who="judge")
     # Verdicts are stored where answers are missing, too, but those will be asked for again.
     complete = pipeline.components.llm.kind not in ASKED or shown["answer"].notna().all()
     if complete and pipeline.store.find(pipeline.key("verdicts", asked_answers=shown)) is not None:

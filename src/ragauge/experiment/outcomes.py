@@ -9,7 +9,6 @@ import pandas as pd
 from ragauge.contract.answer_measures import NO_REFERENCE, NOT_SAMPLED
 from ragauge.contract.answering import Judge
 from ragauge.contract.frames import SCHEMAS
-from ragauge.contract.offers import JudgeOffers, offered
 from ragauge.contract.outcomes import RESERVED
 from ragauge.contract.topics import references, without_reference
 from ragauge.estimate.prompts import other_labels
@@ -17,7 +16,7 @@ from ragauge.estimate.prompts import other_labels
 
 def unjudged(judge: Judge, topics: pd.DataFrame) -> frozenset[str]:
     """The topics without a reference answer, if the judge needs one."""
-    return frozenset(without_reference(topics) if offered(judge, JudgeOffers).needs_reference else ())
+    return frozenset(without_reference(topics) if judge.needs_reference else ())
 
 
 def retrieved(

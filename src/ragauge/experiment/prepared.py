@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from ragauge.contract.answering import judges_together
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.families import check_primary
 from ragauge.contract.finding import JobFinding
@@ -67,7 +66,7 @@ def check_settings(cfg: DictConfig) -> None:
 
 def judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:
     """Whether judging depends on other jobs of the sweep."""
-    together = judges_together(pipeline.components.judge) or pipeline.sampled_by_prediction
+    together = pipeline.components.judge.mode == "batch" or pipeline.sampled_by_prediction
     return folder.sweep is not None and together
 
 

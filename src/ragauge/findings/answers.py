@@ -26,8 +26,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Job, Jobs
-from ragauge.contract.measures import AnswerMeasureInfo, MeasuresJob
-from ragauge.contract.offers import AnswerMeasureOffers, offered
+from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
 from ragauge.estimate.sampled_means import answered
 from ragauge.findings.cost import RECORDED
 from ragauge.findings.leaderboard import measured
@@ -111,7 +110,7 @@ def without_claims(pipeline: Any) -> dict[str, float]:
     infos = [
         info
         for stage in pipeline.stages
-        if offered(stage.component, AnswerMeasureOffers).may_lack_claims
+        if isinstance(stage.component, AnswerMeasure) and stage.component.may_lack_claims
         for info in stage.infos
     ]
     counts = values.loc[values["status"].eq(NO_CLAIMS), "measure"].value_counts()
@@ -122,8 +121,7 @@ def of_all_answers(pipeline: Any) -> dict[str, float]:
     """Answer measures over all answers together, such as corpus BLEU."""
     found: dict[str, float] = {}
     for measure in pipeline.components.answers.values():
-        if isinstance(measure, MeasuresJob):
-            found |= measure.of_job(pipeline.frame("topics"), pipeline.answers)
+        found |= measure.of_job(pipeline.frame("topics"), pipeline.answers)
     return found
 
 

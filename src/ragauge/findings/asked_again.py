@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from ragauge.contract.answering import BatchJudge, judges_together
+from ragauge.contract.answering import BatchJudge
 from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, JobFinding, Num, Section, Shown, Text
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.metrics import Metric
@@ -77,7 +77,7 @@ def _of_one_job(job: Job) -> tuple[dict[str, float], pd.DataFrame | None]:
     """The same for a judge with one answer per request; others are asked again with all jobs of a sweep."""
     pipeline = job.pipeline
     judge = pipeline.components.judge
-    if not isinstance(judge, BatchJudge) or judges_together(judge):  # pyrefly: ignore[unsafe-overlap]
+    if not isinstance(judge, BatchJudge) or judge.mode == "batch":  # pyrefly: ignore[unsafe-overlap]
         return {}, None
     shown = pipeline.to_judge(pipeline.answers)
     one = str(job.n_tokens)

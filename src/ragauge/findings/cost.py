@@ -30,7 +30,6 @@ from ragauge.contract.finding import (
 from ragauge.contract.groups import CALLS, GROUPS
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.metrics import COSTS, Metric
-from ragauge.contract.offers import ChatOffers, PartOffers, offered
 from ragauge.contract.replies import CUT, ECHO
 from ragauge.show.formats import milliseconds, seconds, usd, whole
 
@@ -145,7 +144,7 @@ def full_cost(replies: pd.DataFrame, chat: Any) -> float:
     """
     cached = replies["cached"].astype(bool)
     paid = float(replies.loc[~cached, "cost_usd"].sum())
-    return paid + float(offered(chat, ChatOffers).cost_of_kept(replies[cached]))
+    return paid + float(chat.cost_of_kept(replies[cached]))
 
 
 def taken(answers: pd.DataFrame) -> tuple[float, float]:
@@ -169,8 +168,8 @@ def costs_of_parts(pipeline: Any) -> dict[str, float]:
         if stage.name in _VARIED:
             found |= _costs_of_varied(pipeline, stage)
     parts = (getattr(pipeline.components, group) for group in GROUPS)
-    found |= {name: 0 for part in parts for name in offered(part, PartOffers).counts}
-    of_topics = offered(pipeline.components.reranker, PartOffers).topic_counts
+    found |= {name: 0 for part in parts for name in part.counts}
+    of_topics = pipeline.components.reranker.topic_counts
     return {**found, **pipeline.tools.counted, **_topic_sums(pipeline.frame("run"), of_topics)}
 
 

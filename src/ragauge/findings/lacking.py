@@ -13,7 +13,6 @@ from ragauge.contract.answer_measures import NO_CONTEXT, NO_DOCUMENT
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
 from ragauge.contract.metrics import Metric
-from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.topics import is_unanswerable, scorable
 from ragauge.contract.visible import visible
 from ragauge.llms.chat_use import Unasked
@@ -113,7 +112,7 @@ def unranked_topics(pipeline: Any) -> dict[str, list[str]]:
 def _foreign(components: Any, texts: Sequence[str]) -> list[str]:
     """A sentence for each model of the job that is not made for the main language of the texts."""
     of = {group: getattr(components, group) for group in ("chunker", "retriever", "compressor", "measure", "reranker")}
-    uses = [offered(part, PartOffers).uses for part in (*of.values(), *components.answers.values())]
+    uses = [part.uses for part in (*of.values(), *components.answers.values())]
     models = {group: of[group] for group in ("retriever", "reranker")}
     if any("embedder" in names for names in uses):
         models["embedder"] = components.embedder

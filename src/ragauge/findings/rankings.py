@@ -21,7 +21,6 @@ from ragauge.contract.finding import (
 from ragauge.contract.frames import count_rows
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.metrics import Metric
-from ragauge.contract.offers import PartOffers, offered
 from ragauge.findings.tables import number
 from ragauge.measures import qrels_of, write_qrels, write_trec_run
 from ragauge.measures.rankings import cut_short, full_name, metric_of, ranking_means, unjudged
@@ -84,7 +83,7 @@ class RankingsFound(JobFinding):
     def compute(self, job: Job, found: Founds) -> Found:
         """Sentences on limits of the measures: truncated rankings, unjudged documents."""
         run, evidence, of = job.frame("run"), job.frame("evidence"), job.pipeline.components
-        retriever, reranker = offered(of.retriever, PartOffers), offered(of.reranker, PartOffers)
+        retriever, reranker = of.retriever, of.reranker
         measures = job.pipeline.measures
         told = (
             cut_short(measures, run, (retriever.top_k, reranker.top_k or reranker.depth)),

@@ -28,7 +28,6 @@ from ragauge.contract.finding import (
 from ragauge.contract.identity import identity
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.metrics import ESTIMATES, NO_VERDICT, SHARES, Metric
-from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.outcomes import COLUMNS, names
 from ragauge.estimate import fit_thresholds, share_by_zone, summary
 from ragauge.estimate.outcomes import fit_rows
@@ -92,7 +91,7 @@ def score_settings(pipeline: Any) -> dict[str, Any]:
 def shared_models_of_measure(pipeline: Any) -> dict[str, Any]:
     """The identities of the evidence measure's models by kind; {} for none."""
     models = {"embedder": pipeline.components.embedder, "chat": pipeline.evaluator_chat}
-    uses = offered(pipeline.components.measure, PartOffers).uses
+    uses = pipeline.components.measure.uses
     return {name: pipeline.identity_of(model) for name, model in models.items() if name in uses}
 
 

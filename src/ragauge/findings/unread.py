@@ -15,9 +15,9 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.frames import Batches, count_rows, in_pieces
 from ragauge.contract.jobs import Job
+from ragauge.contract.measures import Measure
 from ragauge.contract.metrics import Metric
-from ragauge.contract.offers import PartOffers, offered
-from ragauge.contract.retrieval import EmbedsTexts, OverRetrievers, ReadsTokens, ShowsPassages
+from ragauge.contract.retrieval import Chunker, Reranker
 from ragauge.contract.visible import visible
 from ragauge.findings.lacking import new_lines
 from ragauge.retrieval.reading import Reader, Reading, reading_of
@@ -92,22 +92,17 @@ def unread(pipeline: Any) -> list[Unread]:
     """
     components = pipeline.components
     retriever = components.retriever
-    arms = [retriever, *(retriever.retrievers.values() if isinstance(retriever, OverRetrievers) else ())]
+    arms = [retriever, *retriever.retrievers.values()]
     searched: list[tuple[str, Any]] = [("retriever", arm) for arm in arms]
-    if any("embedder" in getattr(arm, "index_uses", ()) for arm in arms):
+    if any("embedder" in arm.index_uses for arm in arms):
         searched.append(("embedder", components.embedder))
-    looks: list[Callable[[], Unread | None]] = [
-        partial(_of_chunks, group, part, pipeline) for group, part in searched if isinstance(part, ReadsTokens)
-    ]
-    if isinstance(components.reranker, ReadsTokens):
-        looks.append(partial(_of_chunks, "reranker", components.reranker, pipeline, with_question=True))
-    elif isinstance(components.reranker, ShowsPassages):
-        looks.append(partial(_of_passages, components.reranker, pipeline))
-    if isinstance(components.embedder, ReadsTokens):
-        for group in ("chunker", "measure"):
-            part = getattr(components, group)
-            if isinstance(part, EmbedsTexts) and "embedder" in offered(part, PartOffers).uses:
-                looks.append(partial(_of_own_texts, group, part, pipeline))
+    looks: list[Callable[[], Unread | None]] = [partial(_of_chunks, group, part, pipeline) for group, part in searched]
+    looks.append(partial(_of_chunks, "reranker", components.reranker, pipeline, with_question=True))
+    looks.append(partial(_of_passages, components.reranker, pipeline))
+    for group in ("chunker", "measure"):
+        part = getattr(components, group)
+        if "embedder" in part.uses:
+            looks.append(partial(_of_own_texts, group, part, pipeline))
     found = []
     for look in looks:
         try:
@@ -131,9 +126,9 @@ def _of_chunks(group: str, part: Any, pipeline: Any, with_question: bool = False
     return Unread(group, _model(part), what, reader.limit, _of_all(reading, count_rows(rows)), reading.texts)
 
 
-def _of_passages(part: ShowsPassages, pipeline: Any) -> Unread | None:
+def _of_passages(part: Reranker, pipeline: Any) -> Unread | None:
     limit = part.passage_tokens
-    if part.long != "cut":
+    if limit is None or part.long != "cut":
         return None
     rows = pipeline.rows("chunks")
     lines = [" ".join(text.split()) for text in _spread(rows, "text", _MOST)]
@@ -152,7 +147,7 @@ def _model(part: Any) -> str:
     return f"model={visible(str(part.model))}"
 
 
-def _of_own_texts(group: str, part: EmbedsTexts, pipeline: Any) -> Unread | None:
+def _of_own_texts(group: str, part: Chunker | Measure, pipeline: Any) -> Unread | None:
     embedder = pipeline.components.embedder
     reader = embedder.reader()
     if reader is None:

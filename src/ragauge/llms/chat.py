@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from ragauge.contract.component import Tools
+from ragauge.contract.component import KeepsReplies, Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named
 from ragauge.contract.replies import CUT, ECHO, Reader, Reply
@@ -39,10 +39,10 @@ _CHARACTERS_PER_TOKEN = 4  # of English text, for estimates before a call
 
 
 @dataclass(frozen=True)
-class ChatLLM(ChatSettings):
+class ChatLLM(ChatSettings, KeepsReplies):
     """A chat model that can be asked, with the settings of `ChatSettings`."""
 
-    component: ClassVar[str] = "chat"
+    component = "chat"
     _repeat: ClassVar[str] = ""  # salt of a further reply, set by `repeated` on the copy
 
     def identity(self) -> dict[str, Any]:
@@ -258,4 +258,4 @@ def _digest(request: str) -> str:
 class Evaluator(ChatLLM):
     """A chat model of its own for the measures, with the settings of `ChatSettings`."""
 
-    component: ClassVar[str] = "evaluator"
+    component = "evaluator"

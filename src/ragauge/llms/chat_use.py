@@ -5,11 +5,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.component import ChatModel, KnowsReplies, Serves
+from ragauge.contract.component import ChatModel, Component, KeepsReplies
 from ragauge.contract.identity import identity
 from ragauge.contract.replies import Reply
 from ragauge.contract.workplace import Workplace
@@ -22,10 +22,10 @@ MOST_UNREAD = 6  # unreadable replies to one request; a model that never replies
 
 
 @dataclass(frozen=True)
-class TheLLM:
+class TheLLM(Component):
     """Config group `evaluator`: measures ask the job's llm, if it is a chat model."""
 
-    component: ClassVar[str] = "the_llm"
+    component = "the_llm"
 
 
 class Unasked(Exception):
@@ -43,11 +43,11 @@ class Unasked(Exception):
         self.chat = chat
 
 
-class SharedChat:
+class SharedChat(ChatModel):
     """A chat model that records its replies, and with `from_ledger` makes no calls.
 
     from_ledger: replies come from the ledger; Unasked where it lacks one, and for a model that does not say
-        what it replied before (KnowsReplies).
+        what it replied before (KeepsReplies).
     asking: the config group of the component that asks just now; of a list `<group>.<name>`.
     """
 
@@ -63,12 +63,12 @@ class SharedChat:
 
     def served(self, store: Workplace) -> dict[str, Any]:
         """The server's identification of the model; {} for a model that does not ask."""
-        return self.chat.served(store) if isinstance(self.chat, Serves) else {}
+        return self.chat.served(store)
 
     def ask(self, prompts: Sequence[str], store: Workplace, what: str, **how: Any) -> list[Reply]:
         """The model's replies, one per prompt."""
         if self.from_ledger:
-            if not isinstance(self.chat, KnowsReplies):
+            if not isinstance(self.chat, KeepsReplies):
                 raise Unasked(prompts, self.asking, chat=self.chat)
             known = self.chat.known(prompts, store, **how)
             kept = [reply for reply in known if reply is not None]
@@ -99,7 +99,7 @@ class SharedChat:
         return frame.astype({"cached": bool, "calls": int, "usage_unknown": int})
 
 
-class TellingChat:
+class TellingChat(ChatModel):
     """A chat model that lists its requests without calls; replies come from the ledger.
 
     guessed: whether its prompts rest on stand-ins; they do once a reply is not known. Such requests are estimates
@@ -130,7 +130,7 @@ class TellingChat:
         return [Reply(None, error=NOT_ASKED) if reply is None else reply for reply in known]
 
 
-class RepeatingChat:
+class RepeatingChat(ChatModel):
     """A chat model with salted requests, for repeating a measurement."""
 
     def __init__(self, chat: Any, salt: str) -> None:

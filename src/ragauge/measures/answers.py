@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.adoption import adopted
 from ragauge.contract.answer_measures import NO_ANSWER, NO_EVIDENCE, NO_REFERENCE, infos_of
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import later, runtime
-from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.offers import MeasureOffers, offered
+from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo, Measure, MeasuresLayouts
 from ragauge.contract.topics import references
 from ragauge.measures.scores import part_scores
 from ragauge.measures.tokens import common_subsequence, matched, of_language, place_of, tokens_of
@@ -63,11 +63,10 @@ def status_of(qid: str, answer: object, has_reference: bool) -> str:
     raise DataError(f"answers frame: the answer to qid {qid!r} is no text: {answer!r:.80}")
 
 
-class AgainstReferences:
+class AgainstReferences(AnswerMeasure):
     """Frame `answer_values` from the values of pairs (answer, reference)."""
 
-    uses: ClassVar[frozenset[str]] = frozenset()
-    needs: ClassVar[frozenset[str]] = frozenset({"references", "answers"})
+    needs = frozenset({"references", "answers"})
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """The value of every pair by info name, float64 [pairs]."""
@@ -94,9 +93,7 @@ class AgainstReferences:
         values = self.compared([a for a, _ in pairs], [r for _, r in pairs], tools) if pairs else {}
         ok = np.array([one == "ok" for one in status], dtype=bool)
         frames = []
-        # typed as a measure only where it is used as one
-        measure: Any = self
-        for info in infos_of(measure):
+        for info in infos_of(self):
             found = np.full(len(answers), np.nan)
             if pairs:
                 found[ok] = np.maximum.reduceat(values[info.name][wanted], first)
@@ -132,8 +129,7 @@ class ByTokens(AgainstReferences):
         language is English, mlqa and the articles of MLQA's script elsewhere.
     """
 
-    version: ClassVar[int] = 3
-    info: ClassVar[AnswerMeasureInfo]
+    version = 3
 
     tokens: str | None = None
     articles: Sequence[str] | None = None
@@ -161,8 +157,8 @@ class ByTokens(AgainstReferences):
 class ExactMatch(ByTokens):
     """1 where the tokens of the answer are those of a reference answer, else 0."""
 
-    component: ClassVar[str] = "exact_match"
-    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("em", "exact match", unit="share")
+    component = "exact_match"
+    info = AnswerMeasureInfo("em", "exact match", unit="share")
 
     @staticmethod
     def of_tokens(answer: list[str], reference: list[str]) -> float:
@@ -174,8 +170,8 @@ class ExactMatch(ByTokens):
 class TokenF1(ByTokens):
     """The harmonic mean of precision and recall of the answer's tokens, as multisets."""
 
-    component: ClassVar[str] = "token_f1"
-    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("f1", "token F1", unit="share")
+    component = "token_f1"
+    info = AnswerMeasureInfo("f1", "token F1", unit="share")
 
     @staticmethod
     def of_tokens(answer: list[str], reference: list[str]) -> float:
@@ -188,8 +184,8 @@ class TokenF1(ByTokens):
 class Contains(ByTokens):
     """1 where the answer contains a reference's tokens contiguously, else 0."""
 
-    component: ClassVar[str] = "contains"
-    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("contains", "contains the reference", unit="share")
+    component = "contains"
+    info = AnswerMeasureInfo("contains", "contains the reference", unit="share")
 
     @staticmethod
     def of_tokens(answer: list[str], reference: list[str]) -> float:
@@ -201,7 +197,7 @@ class Contains(ByTokens):
 class _Rouge(AgainstReferences):
     """The overlap of answer and reference, over the answer (precision), the reference (recall), or both (f1)."""
 
-    version: ClassVar[int] = 2
+    version = 2
 
     tokens: str = "words"
     value: str = "f1"
@@ -238,7 +234,7 @@ class RougeN(_Rouge):
     has them; `squad`, `plain`. value: f1, precision or recall.
     """
 
-    component: ClassVar[str] = "rouge_n"
+    component = "rouge_n"
 
     n: int = 1
 
@@ -261,7 +257,7 @@ class RougeN(_Rouge):
 class RougeL(_Rouge):
     """ROUGE-L: the longest common subsequence of tokens; tokens and value as of ROUGE-n."""
 
-    component: ClassVar[str] = "rouge_l"
+    component = "rouge_l"
 
     @property
     def info(self) -> AnswerMeasureInfo:
@@ -280,9 +276,9 @@ class Similarity(AgainstReferences):
     The embedder reads a text up to its own limit of tokens.
     """
 
-    component: ClassVar[str] = "similarity"
-    uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
-    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("similarity", "similarity to the reference", unit="signed")
+    component = "similarity"
+    uses = frozenset({"embedder"})
+    info = AnswerMeasureInfo("similarity", "similarity to the reference", unit="signed")
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """The cosine of every pair; embeds each distinct text once, as a passage."""
@@ -305,10 +301,10 @@ class Usual(AgainstReferences):
     error.
     """
 
-    component: ClassVar[str] = "usual"
-    version: ClassVar[int] = 3
-    optional: ClassVar[bool] = True
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (*(part.info for part in _USUAL), RougeL().info)
+    component = "usual"
+    version = 3
+    optional = True
+    infos = (*(part.info for part in _USUAL), RougeL().info)
 
     language: str = later("english")
 
@@ -325,25 +321,25 @@ class Usual(AgainstReferences):
 
 
 @dataclass(frozen=True)
-class EvidenceMeasure:
+class EvidenceMeasure(MeasuresLayouts):
     """A measure of evidence (group `measure`) at the job's budget, as a column of the outcomes.
 
     A topic's value is what its IR score would be with this measure, uncorrected: the mean over the parts of
     its evidence. Missing for a topic without evidence, and where a reply failed.
     """
 
-    component: ClassVar[str] = "evidence_measure"
-    needs: ClassVar[frozenset[str]] = frozenset({"evidence"})
+    component = "evidence_measure"
+    needs = frozenset({"evidence"})
 
     measure_of_evidence: Any
 
     def __init__(self, measure: Any) -> None:
-        object.__setattr__(self, "measure_of_evidence", measure)
+        object.__setattr__(self, "measure_of_evidence", adopted("measure", measure, Measure))
 
     @property
     def uses(self) -> frozenset[str]:
         """The shared models of the measure."""
-        return offered(self.measure_of_evidence, MeasureOffers).uses
+        return self.measure_of_evidence.uses
 
     @property
     def info(self) -> AnswerMeasureInfo:

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from ragauge.contract.frames import Batches, batches_of, count_rows, rows_at, rows_where
 from ragauge.contract.measures import Measure
 from ragauge.measures.matching import Subsequence, Substring
-from ragauge.measures.scores import score_all
 
 _WHOLE = 1.0
 _SEARCHED_DOCS = 5  # documents that a part is looked for in where its own document does not hold it
@@ -109,8 +108,7 @@ def joined(
         if rows:
             contexts.append(text)
             of_context.append(rows)
-    found = score_all(
-        measure,
+    found = measure.score_all(
         [[texts[row] for row in rows] for rows in of_context],
         contexts,
         [np.array([len(text)]) for text in contexts],
@@ -205,8 +203,7 @@ def pair_values(
         stripped = [part.strip() for part in parts]
         values[[stripped[p] in texts[t] for p, t in pairs]] = _WHOLE
     todo = [i for i in np.flatnonzero(values < _WHOLE).tolist() if texts[pairs[i][1]]]
-    found = score_all(
-        measure,
+    found = measure.score_all(
         [[parts[pairs[i][0]]] for i in todo],
         [texts[pairs[i][1]] for i in todo],
         [np.array([len(texts[pairs[i][1]])]) for i in todo],

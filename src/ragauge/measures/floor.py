@@ -16,8 +16,7 @@ import pandas as pd
 from ragauge.contract.component import Tokenizer, Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import Batches, batches_of, rows_at
-from ragauge.contract.measures import Measure, MeasuresPieces
-from ragauge.contract.offers import MeasureOffers, TokenizerOffers, offered
+from ragauge.contract.measures import Measure
 from ragauge.measures.scores import part_scores
 from ragauge.retrieval.contexts import build_contexts
 
@@ -36,11 +35,11 @@ def raw(measure: Any) -> Any:
 
 def is_corrected(measure: Any) -> bool:
     """Whether a measure's config says `correct: floor`."""
-    return is_dataclass(measure) and offered(measure, MeasureOffers).correct == "floor"
+    return is_dataclass(measure) and measure.correct == "floor"
 
 
 def floors(
-    measure: Measure | MeasuresPieces,
+    measure: Measure,
     evidence: pd.DataFrame,
     chunks: pd.DataFrame | Batches,
     tokenizer: Tokenizer,
@@ -146,12 +145,11 @@ def short_of_text(means: pd.DataFrame, n_tokens: int, n_topics: int) -> str | No
     return None
 
 
-class _Remembering:
+class _Remembering(Tokenizer):
     """A tokenizer that caches the tokens of each chunk over contexts."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self.name = tokenizer.name
-        self.stitching = offered(tokenizer, TokenizerOffers).stitching
+        vars(self).update(name=tokenizer.name, stitching=tokenizer.stitching)
         self._tokenizer = tokenizer
         self._known: dict[str, np.ndarray] = {}
 
@@ -250,7 +248,7 @@ class _Unrelated:
 
 
 def _drawn(
-    measure: Measure | MeasuresPieces,
+    measure: Measure,
     evidence: pd.DataFrame,
     unrelated: _Unrelated,
     rng: np.random.Generator,

@@ -14,13 +14,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import later, runtime
+from ragauge.contract.measures import Measure
 from ragauge.contract.progress import progress
 from ragauge.measures.tokens import NO_SYMBOL, code_points, offsets
 from ragauge.texts.folding import checked_folds, fold_prefixes, fold_text
@@ -90,7 +91,7 @@ def lay_out(evidence: Sequence[Sequence[str]], contexts: Sequence[str], ends: Se
 
 
 @dataclass(frozen=True)
-class BatchedMeasure:
+class BatchedMeasure(Measure):
     """A measure whose kernel takes many topics at a time, over `threads` threads (0: every core).
 
     A measure names itself, what symbols characters become, and the kernel that writes the matched symbols.
@@ -101,8 +102,6 @@ class BatchedMeasure:
     threads: int = runtime(0)
     correct: str = later("none")
     fold: tuple[str, ...] = later(())
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         require_count("measure.threads", self.threads, 0, "0: every core")
@@ -206,8 +205,8 @@ class Substring(BatchedMeasure):
     `threads` 0 takes every core. Source: score_IR with contiguous matches (docs/measures.md).
     """
 
-    component: ClassVar[str] = "substring"
-    name: ClassVar[str] = "substring"
+    component = "substring"
+    name = "substring"
 
     @staticmethod
     def match(batch: Batch, out: np.ndarray) -> None:
@@ -223,8 +222,8 @@ class Subsequence(BatchedMeasure):
     meaningless for a long text (docs/measures.md); it is here to be compared. `threads` 0 takes every core.
     """
 
-    component: ClassVar[str] = "subsequence"
-    name: ClassVar[str] = "subsequence"
+    component = "subsequence"
+    name = "subsequence"
 
 
 @dataclass(frozen=True)
@@ -236,8 +235,8 @@ class Words(BatchedMeasure):
     core. Source: Lin, ROUGE: a package for automatic evaluation of summaries, 2004, section 3.
     """
 
-    component: ClassVar[str] = "words"
-    name: ClassVar[str] = "words"
+    component = "words"
+    name = "words"
 
     @staticmethod
     def encode(batch: Batch) -> Batch:

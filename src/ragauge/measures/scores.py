@@ -13,12 +13,11 @@ from ragauge.contract import frames
 from ragauge.contract.component import Tools
 from ragauge.contract.engine import Engine, LocalEngine, slices
 from ragauge.contract.errors import DataError
-from ragauge.contract.measures import Measure, MeasuresPieces, Pieces, ScoresAll
-from ragauge.contract.offers import MeasureOffers, offered
+from ragauge.contract.measures import Measure, MeasuresPieces, Pieces
 
 
 def part_scores(
-    measure: Measure | MeasuresPieces,
+    measure: Measure,
     evidence: pd.DataFrame,
     layouts: pd.DataFrame,
     prefixes: pd.DataFrame,
@@ -102,28 +101,19 @@ class _Scores:
     measure: Measure
 
     def __call__(self, contexts: Contexts) -> list[np.ndarray]:
-        return score_all(self.measure, *contexts)
+        return list(self.measure.score_all(*contexts))
 
 
 def _scores_by(engine: Engine, measure: Measure, contexts: Contexts) -> list[np.ndarray]:
     """`score_all` by the engine's workers."""
-    if engine.block_rows is not None and offered(measure, MeasureOffers).threads == 0:
+    if engine.block_rows is not None and measure.threads == 0:
         measure = replace(measure, threads=1)  # type: ignore[type-var]  # a worker is a core, not its machine
     blocks = (tuple(rows[at] for rows in contexts) for at in slices(len(contexts[1]), engine))
     return list(chain.from_iterable(engine.map(_Scores(measure), blocks)))
 
 
-def score_all(
-    measure: Measure, evidence: list[list[str]], contexts: list[str], ends: list[np.ndarray]
-) -> list[np.ndarray]:
-    """Scores all contexts in one call if the measure supports it, else one by one."""
-    if isinstance(measure, ScoresAll):
-        return list(measure.score_all(evidence, contexts, ends))
-    return [measure.score(*of_context) for of_context in zip(evidence, contexts, ends, strict=True)]
-
-
 def _scored(
-    measure: Measure | MeasuresPieces,
+    measure: Measure,
     evidence: list[list[str]],
     layouts: pd.DataFrame,
     ends: list[np.ndarray],

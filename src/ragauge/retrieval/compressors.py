@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pandas as pd
 
 from ragauge.contract.component import Tools
+from ragauge.contract.retrieval import Compressor
 
 
 @dataclass(frozen=True)
-class NoCompressor:
+class NoCompressor(Compressor):
     """Leaves the passages as they are; the stage is left out."""
 
-    component: ClassVar[str] = "none"
-    kind: ClassVar[str] = "none"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "none"
+    kind = "none"
 
     def compress(self, passages: pd.DataFrame, topics: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """The passages themselves."""

@@ -12,7 +12,6 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.component import Tokenizer
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.offers import TokenizerOffers, offered
 from ragauge.contract.retrieval import ContextOrder
 
 # Characters per token that a first look allows for. Chunks further behind are tokenised only for the topics
@@ -196,7 +195,7 @@ def _hits(run: pd.DataFrame, chunks: pd.DataFrame | None, qids: Sequence[str], i
 
 def _prefix_ends(hits: _Hits, tokenizer: Tokenizer, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """End of C_N in C, and its number of tokens: two int64 [topics, len(grid)]."""
-    stitching = offered(tokenizer, TokenizerOffers).stitching
+    stitching = tokenizer.stitching
     rows = np.flatnonzero(_opens_unit(hits, stitching))
     after = np.append(rows[1:], len(hits.text))
     # The joining space belongs to the unit behind it where tokens may hold a space.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from ragauge.contract.checks import require_choice
+from ragauge.contract.retrieval import ContextOrder
 
 
 def long_context_order(n: int) -> np.ndarray:
@@ -23,10 +24,10 @@ def long_context_order(n: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Order:
+class Order(ContextOrder):
     """Shared part of the orders: `cut`, see `ragauge.contract.retrieval.ContextOrder`."""
 
-    by_rank: ClassVar[bool] = False
+    by_rank = False
 
     cut: Literal["last", "first"] = "last"
 
@@ -38,8 +39,8 @@ class Order:
 class RankOrder(Order):
     """The best passage first; `cut` makes no difference."""
 
-    component: ClassVar[str] = "rank"
-    by_rank: ClassVar[bool] = True
+    component = "rank"
+    by_rank = True
 
     def arrange(self, n: int) -> np.ndarray:
         """0..n-1."""
@@ -50,7 +51,7 @@ class RankOrder(Order):
 class LongContextOrder(Order):
     """The best passages at both ends, the worst in the middle (`long_context_order`)."""
 
-    component: ClassVar[str] = "long_context"
+    component = "long_context"
 
     def arrange(self, n: int) -> np.ndarray:
         """See `long_context_order`."""
@@ -61,7 +62,7 @@ class LongContextOrder(Order):
 class ReverseOrder(Order):
     """The best passage last, next to the question where the prompt ends with it."""
 
-    component: ClassVar[str] = "reverse"
+    component = "reverse"
 
     def arrange(self, n: int) -> np.ndarray:
         """n-1..0."""

@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import ClassVar, Literal
 
 import pandas as pd
 
 from ragauge.contract.component import ChatModel, Tools
 from ragauge.contract.errors import MissingError
+from ragauge.contract.retrieval import Rewriter
 from ragauge.contract.workplace import Workplace
 from ragauge.retrieval.searching import queries_frame
 from ragauge.texts.words import FUNCTION_WORDS, has_words
@@ -150,15 +150,13 @@ def with_question(question: str, texts: list[str], at_most: int, question_first:
 
 
 @dataclass(frozen=True)
-class NoRewriter:
+class NoRewriter(Rewriter):
     """Leaves the questions as they are; the stage is left out."""
 
-    component: ClassVar[str] = "none"
-    kind: ClassVar[str] = "none"
-    uses: ClassVar[frozenset[str]] = frozenset()
-    feedback: ClassVar[bool] = False
-    union: ClassVar[Literal["rrf"]] = "rrf"
-    rrf_constant: ClassVar[float] = 60
+    component = "none"
+    kind = "none"
+    union = "rrf"
+    rrf_constant = 60
 
     def rewrite(
         self, topics: pd.DataFrame, run: pd.DataFrame | None, chunks: pd.DataFrame | None, tools: Tools

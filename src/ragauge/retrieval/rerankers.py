@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pandas as pd
 
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.retrieval import Reranker
 
 
 def check_depth(depth: object, top_k: object) -> None:
@@ -39,12 +39,11 @@ def candidates(run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, de
 
 
 @dataclass(frozen=True)
-class NoReranker:
+class NoReranker(Reranker):
     """Leaves the run as it is; the stage is left out."""
 
-    component: ClassVar[str] = "none"
-    kind: ClassVar[str] = "none"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "none"
+    kind = "none"
 
     def rerank(self, run: pd.DataFrame, topics: pd.DataFrame, chunks: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """The run itself."""

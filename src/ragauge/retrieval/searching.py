@@ -12,8 +12,7 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import DataError
-from ragauge.contract.offers import RetrieverOffers, offered
-from ragauge.contract.retrieval import Retriever, Rewriter, SearchesSeveral
+from ragauge.contract.retrieval import Retriever, Rewriter
 from ragauge.retrieval.fusion import first_seen, reciprocal_rank_fusion
 from ragauge.retrieval.ranking import ranked
 
@@ -57,15 +56,9 @@ def check_queries(queries: pd.DataFrame, topics: pd.DataFrame, who: str) -> pd.D
     return queries
 
 
-def space_of(retriever: Retriever) -> str:
-    """A retriever's way of searching for several rows: dense, lexical, several (its own), or text."""
-    return "several" if isinstance(retriever, SearchesSeveral) else offered(retriever, RetrieverOffers).space
-
-
 def searched_by(retriever: Retriever, queries: pd.DataFrame) -> pd.DataFrame:
     """The queries for a retriever: those for any space and for its own."""
-    space = space_of(retriever)
-    return queries if space == "several" else queries[queries["space"].isin(["any", space])]
+    return queries if retriever.space == "several" else queries[queries["space"].isin(["any", retriever.space])]
 
 
 def search(
@@ -84,9 +77,9 @@ def search(
     Where every topic has one search the run is the retriever's own, scores included; else lists are united as the
     rewriter says.
     """
-    if isinstance(retriever, SearchesSeveral):
+    if retriever.space == "several":
         return retriever.search(topics, queries, rewriter, chunks, folder, tools)
-    space, own = space_of(retriever), searched_by(retriever, queries)
+    space, own = retriever.space, searched_by(retriever, queries)
     lost = set(topics["qid"]) - set(own["qid"])
     if lost:
         who = type(retriever).__name__

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ragauge.contract.checks import require_text
+from ragauge.contract.component import Tokenizer
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.progress import progress
 from ragauge.texts.model_files import tokenizer_file
@@ -38,16 +39,16 @@ _WORD = re.compile(rf"{WORD}|[^\w\s]")
 
 
 @dataclass(frozen=True)
-class WordTokenizer:
+class WordTokenizer(Tokenizer):
     """Words and single punctuation marks as tokens; needs no model.
 
     Of scripts without spaces (Chinese, Japanese, Thai) each character is one, with the marks on it.
     """
 
-    component: ClassVar[str] = "words"
-    version: ClassVar[int] = 2
-    name: ClassVar[str] = "words"
-    stitching: ClassVar[Stitching] = "free"
+    component = "words"
+    version = 2
+    name = "words"
+    stitching = "free"
 
     def offsets(self, texts: Sequence[str]) -> list[np.ndarray]:
         """For each text int64 [tokens, 2]: first and past-the-last character of every token, in order."""
@@ -57,7 +58,7 @@ class WordTokenizer:
 
 
 @dataclass(frozen=True)
-class HuggingFaceTokenizer:
+class HuggingFaceTokenizer(Tokenizer):
     """The tokens of a model's own fast tokenizer (its `tokenizer.json`).
 
     `model` is a hub name, a folder that holds `tokenizer.json`, or that file itself; the name of a model that
@@ -66,9 +67,8 @@ class HuggingFaceTokenizer:
     ConfigError where the tokenizer cannot be loaded.
     """
 
-    component: ClassVar[str] = "huggingface"
+    component = "huggingface"
     model: str
-    version: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         allowed = "a model's name, its folder and the path of a tokenizer.json"

@@ -14,14 +14,14 @@ import pandas as pd
 import pytest
 
 from ragauge.contract import frames
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.plugins.adapters.chunkers import LangChainChunker, LlamaIndexChunker
 from ragauge.store import Store
 
 
-class Counts:
+class Counts(Embedder):
     """Unit vectors of the counts of five letters."""
 
     def __init__(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from ragauge.contract.component import Tools
+from ragauge.contract.retrieval import Retriever
 
 # Every passage has eight words and marks; A%p0 and B%p0 are the same, and E%p0 is but for a space.
 PASSAGES = {
@@ -53,7 +54,7 @@ SAID: dict[tuple[str, str], tuple[int, list[str]]] = {
 
 
 @dataclass(frozen=True)
-class Told:
+class Told(Retriever):
     """A retriever by table."""
 
     uses: ClassVar[frozenset[str]] = frozenset()

@@ -14,7 +14,8 @@ from test_unreadable_parts import check_asked_again
 from processes import ROOT
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
-from ragauge.contract.component import Tools
+from ragauge.contract.answering import Generator
+from ragauge.contract.component import ChatModel, Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.replies import Reply
 from ragauge.contract.workplace import Workplace
@@ -31,7 +32,7 @@ from whole import Whole
 
 
 @dataclass(frozen=True)
-class Copying:
+class Copying(ChatModel, Generator):
     """A chat model that copies a passage's first sentence, and fails where the passage names a word."""
 
     component: ClassVar[str] = "copying"

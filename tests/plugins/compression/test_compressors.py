@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract import frames
-from ragauge.contract.component import Role, Tools
+from ragauge.contract.component import ChatModel, Embedder, Role, Tools
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.replies import CUT, Reply
 from ragauge.contract.workplace import Workplace
@@ -22,7 +22,7 @@ from ragauge.texts.tokenizers import WordTokenizer
 
 
 @dataclass
-class AngleEmbedder:
+class AngleEmbedder(Embedder):
     """Unit vectors in the plane; a text's first number is its cosine to [1, 0], which every query is."""
 
     seen: list[str] = field(default_factory=list)
@@ -34,7 +34,7 @@ class AngleEmbedder:
 
 
 @dataclass
-class Replies:
+class Replies(ChatModel):
     """A chat model that gives these replies, in turn, and keeps what it was asked."""
 
     replies: list[Reply]

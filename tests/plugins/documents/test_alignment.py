@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.component import Role
+from ragauge.contract.component import ChatModel, Embedder, Role
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
 from ragauge.contract.identity import identity
@@ -82,7 +82,7 @@ def test_evidence_is_held_where_half_of_the_shorter_text_stands_in_one_piece() -
 # --- by words and vectors --------------------------------------------------------------------------------
 
 
-class Fixed:
+class Fixed(Embedder):
     """Cosines that are known: every question is (1, 0), a text's vector is looked up."""
 
     def __init__(self, **cosines: float) -> None:
@@ -194,7 +194,7 @@ def test_without_any_hits_there_are_values_of_no_topic(by: str) -> None:
 # --- by the LLM ------------------------------------------------------------------------------------------
 
 
-class Chat:
+class Chat(ChatModel):
     """Replies by a part of the prompt, and what was asked."""
 
     def __init__(self, **replies: str | None) -> None:

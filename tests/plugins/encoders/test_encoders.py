@@ -265,7 +265,7 @@ def test_the_identity_is_that_of_the_weights_and_not_of_the_place(sparse: Path, 
     }  # fmt: skip
     index = {"index": "learned_sparse", "version": 1, "scorer": scorer}
     assert LearnedSparse(str(sparse)).index_identity() == index
-    assert (LearnedSparse("m").batch_size, LearnedSparse.reorder_after_cut) == (16, False)
+    assert (LearnedSparse("m").batch_size, LearnedSparse("m").reorder_after_cut) == (16, False)
     for name in ("top_k", "batch_size", "threads"):
         with pytest.raises(ConfigError, match=rf"retriever\.{name}=0"):
             LearnedSparse("m", **{name: 0})

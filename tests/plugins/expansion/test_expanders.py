@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragauge.contract import frames
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Tokenizer, Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.plugins.expansion.expanders import DocumentExpander, NeighbourExpander, ParentExpander
 from ragauge.texts.tokenizers import WordTokenizer
@@ -177,7 +177,7 @@ def test_a_hit_that_is_no_whole_token_is_in_its_parent(tools: Tools) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cut:
+class Cut(Tokenizer):
     """A tokenizer that cuts every text at these places."""
 
     at: list[tuple[int, int]]

@@ -13,9 +13,11 @@ import pytest
 from dropping import Dropping
 from ragauge.answering import answer_frame
 from ragauge.answering.judges import Verdict, verdict_frame
+from ragauge.contract.answering import Generator, Judge
 from ragauge.contract.component import Tools
-from ragauge.contract.datasets import Dataset
+from ragauge.contract.datasets import Dataset, Source
 from ragauge.contract.replies import Reply
+from ragauge.contract.retrieval import Compressor
 from ragauge.plugins.fictional.source import FictionalWorld
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
 from ragauge.retrieval.passages import with_texts
@@ -29,7 +31,7 @@ N_PASSAGES = 20  # documents of about 115 words
 
 
 @dataclass(frozen=True)
-class World:
+class World(Source):
     """Topics with evidence; `without_evidence` leaves out the documents that it stands in."""
 
     component: ClassVar[str] = "world"
@@ -74,7 +76,7 @@ class BackToFront(Oracle):
 
 
 @dataclass(frozen=True)
-class FirstWords:
+class FirstWords(Compressor):
     """Leaves the first words of every passage."""
 
     component: ClassVar[str] = "first_words"
@@ -86,7 +88,7 @@ class FirstWords:
 
 
 @dataclass(frozen=True)
-class Scripted:
+class Scripted(Generator):
     """Says what `says` makes of a topic's row and its context; None is a failed call."""
 
     component: ClassVar[str] = "scripted"
@@ -103,7 +105,7 @@ class Scripted:
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class Unreadable(Judge):
     """A judge whose replies are no verdicts."""
 
     component: ClassVar[str] = "unreadable"

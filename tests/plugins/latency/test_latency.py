@@ -19,10 +19,11 @@ from chat_server import ChatServer
 from patched import instead_of
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.answering.judges import LexicalJudge
-from ragauge.contract.component import Role, Tools
+from ragauge.contract.component import Embedder, Role, Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
 from ragauge.contract.replies import Reply
+from ragauge.contract.retrieval import Rewriter
 from ragauge.experiment.needs import added_up, needs
 from ragauge.findings.cost import costs_of_parts
 from ragauge.llms.ledger import open_ledger
@@ -37,7 +38,7 @@ PRICE = {"prompt": 1.0, "completion": 2.0}
 
 
 @dataclass(frozen=True)
-class SlowRewriter:
+class SlowRewriter(Rewriter):
     """Asks the chat model once a topic, and takes its time."""
 
     kind: ClassVar[str] = "slow"
@@ -64,7 +65,7 @@ class SlowRewriter:
 
 
 @dataclass(frozen=True)
-class CountingEmbedder:
+class CountingEmbedder(Embedder):
     """Keeps the texts that it was asked for."""
 
     inner: Any

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from ragauge.contract.component import ChatModel
 from ragauge.contract.replies import Reply
 from scripted_chat import unframed
 
@@ -102,7 +103,7 @@ def answer_from_documents(prompt: str) -> str:
     return best if len(asked & _words(best)) > 1 else "I cannot answer that."
 
 
-class ScriptedChat:
+class ScriptedChat(ChatModel):
     """A chat model that replies by a function of the prompt, as `tools.chat`; what was asked is kept."""
 
     def __init__(self, replies: Callable[[str], str | None] = reply) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from plugins.llm_measures.scripted_evaluator import ScriptedChat, kind_of, reply, tools_with
+from ragauge.contract.component import Embedder
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.plugins.llm_measures.answer_correctness import AnswerCorrectness
@@ -29,7 +30,7 @@ from ragauge.plugins.llm_measures.sufficient_context import SufficientContext
 from scripted_chat import unframed
 
 
-class Letters:
+class Letters(Embedder):
     """An embedder by hand: the unit vector of the counts of a, b, c."""
 
     def embed(self, texts: Sequence[str], role: str = "passage", scratch: Any = None) -> np.ndarray:

@@ -15,7 +15,7 @@ import pytest
 
 from plugins.llm_measures.test_asked_measures import calls
 from ragauge.answering import NoLLM
-from ragauge.contract.component import BringsChat, Tools
+from ragauge.contract.component import Tools
 from ragauge.contract.frames import check
 from ragauge.contract.measures import MeasuresRanking
 from ragauge.llms.chat import Evaluator
@@ -79,7 +79,7 @@ def test_the_value_is_the_mean_surprise_of_the_contexts_tokens_given_the_questio
 
     measure = ContextPerplexity(llm=None)
     assert isinstance(measure, MeasuresRanking)
-    assert isinstance(measure, BringsChat)
+    assert ContextPerplexity(llm="asked").own_chat == "asked"
     columns = ["qid", "n_tokens", "position", "rank", "docno", "text", "chars"]
     used = [("q1", 9, 0, 0, "d0", "Anna did.", 9), ("q1", 9, 1, 1, "d1", "Or so.", 3), ("q2", 9, 0, 0, "d0", "Ok", 2)]
     passages = pd.DataFrame(used, columns=columns)

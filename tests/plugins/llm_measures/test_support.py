@@ -13,7 +13,7 @@ import pytest
 
 from chat_server import ChatServer
 from ragauge.answering import NoLLM
-from ragauge.contract.component import Embedder, Tools
+from ragauge.contract.component import ChatModel, Embedder, Tools
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.measures import Pieces
 from ragauge.contract.replies import Reply
@@ -41,7 +41,7 @@ def said(holds: bool) -> str:
     return f'{{"stated": {str(holds).lower()}}}'
 
 
-class Reader:
+class Reader(ChatModel):
     """A model that finds the statement's last word in a passage; passages with `broken` get no answer."""
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ def test_texts_with_braces_and_dollars_are_shown_as_they_are(asking: Tools, read
 
 
 def test_a_reply_of_another_form_is_not_a_verdict(tools: Tools) -> None:
-    class Talks:
+    class Talks(ChatModel):
         def ask(self, prompts: Sequence[str], store: object, what: str, readers: Any = ()) -> list[Reply]:
             return [Reply('{"stated": "perhaps"}') for _ in prompts]
 

@@ -23,7 +23,7 @@ import pytest
 
 from hash_embedder import HashEmbedder
 from ragauge.contract import frames
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.option import values_of
@@ -281,7 +281,7 @@ def test_a_collection_that_the_server_lost_is_made_again(tools: Tools, tmp_path:
 
 
 def test_a_maker_that_is_stopped_leaves_no_collection(tools: Tools, tmp_path: Path) -> None:
-    class Stopped:
+    class Stopped(Embedder):
         """An embedder that fails in the middle of the corpus."""
 
         asked = 0

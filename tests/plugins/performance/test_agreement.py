@@ -11,6 +11,7 @@ import pytest
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
+from ragauge.contract.retrieval import BringsTexts
 from ragauge.plugins.performance.agreement import Agreement
 from ragauge.plugins.performance.overlap import rank_biased_overlap
 from ragauge.retrieval.retrievers import BM25, Oracle, Sim
@@ -105,7 +106,7 @@ def test_a_job_ranks_beside_what_the_measure_names(small: SmallPipelines) -> Non
 
 
 @dataclass(frozen=True)
-class Brings(Sim):
+class Brings(Sim, BringsTexts):
     """A retriever that has texts of its own beside the chunks."""
 
     def bring(self, *_: object) -> None: ...

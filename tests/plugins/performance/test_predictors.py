@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract.answer_measures import besides_rankings
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
 from ragauge.contract.measures import MeasuresRanking
@@ -41,7 +41,7 @@ OF_TEXTS = {
 
 
 @dataclass(frozen=True)
-class Cosines:
+class Cosines(Embedder):
     """Vectors by the table above: a question is (1, 0), a passage has its cosine first."""
 
     def embed(self, texts: list[str], role: str = "passage", scratch: object = None) -> np.ndarray:

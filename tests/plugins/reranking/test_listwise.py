@@ -14,7 +14,7 @@ from test_unreadable_parts import check_asked_again
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator
 from ragauge.answering.judges import LexicalJudge
-from ragauge.contract.component import Tools
+from ragauge.contract.component import ChatModel, Tools
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.identity import identity
 from ragauge.contract.replies import Reply
@@ -25,7 +25,7 @@ from ragauge.retrieval.ranking import check_reranked
 from small_pipeline import SmallPipelines
 
 
-class Chat:
+class Chat(ChatModel):
     """Replies by a function of the passages of a request; None is a failed request."""
 
     def __init__(self, reply: Callable[[list[str]], str | None]) -> None:

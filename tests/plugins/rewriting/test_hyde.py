@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge.contract import component
+from ragauge.contract.component import ChatModel
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.replies import Reply
 from ragauge.plugins.rewriting.hyde import HyDE
@@ -15,7 +17,7 @@ from ragauge.retrieval.searching import check_queries, search
 SEVERAL = "Passage 1: The tower is high.\n---\n\n**Passage 2:** Anna built it.\n * * * \n***\n\n----\nIn Graz.\n"
 
 
-class Chat:
+class Chat(ChatModel):
     def __init__(self, *replies):
         self.replies, self.prompts = replies, []
 
@@ -65,7 +67,7 @@ def test_the_vector_is_the_mean_of_passages_and_question_by_hand(tools, tmp_path
     }
     index = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=np.float32)
 
-    class Embedder:
+    class Embedder(component.Embedder):
         def embed(self, texts, role="passage", scratch=None):
             return np.array([vectors[role, text] for text in texts], dtype=np.float32)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge.contract.component import ChatModel
 from ragauge.contract.replies import Reply
 from ragauge.plugins.rewriting.hyde import HyDE
 from ragauge.retrieval.retrievers import Sim
@@ -24,7 +25,7 @@ def test_the_same_ranking(tools, tmp_path):
     theirs = np.array(combine(None, tools.embedder.embed(passages).astype(float).tolist()))
     cosine = vectors @ theirs / np.linalg.norm(theirs)
 
-    class Chat:
+    class Chat(ChatModel):
         def ask(self, prompts, store, what, **how):
             return [Reply("\n---\n".join(passages))]
 

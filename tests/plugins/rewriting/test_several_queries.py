@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract import frames
+from ragauge.contract.component import ChatModel
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.replies import Reply
 from ragauge.plugins.rewriting.multi_query import Decompose, MultiQuery, RagFusion
@@ -19,7 +20,7 @@ WORDS = ["Rome", "Paris", "older", "boat", "built", "Anna", "sold", "dog", "car"
 TEXTS = [" ".join(pair) for pair in itertools.combinations(WORDS, 2)]
 
 
-class Chat:
+class Chat(ChatModel):
     """Replies by the first of its words that stands in the prompt; the others time out."""
 
     def __init__(self, replies):

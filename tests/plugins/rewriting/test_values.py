@@ -53,7 +53,7 @@ def test_what_a_key_holds_where_nothing_is_set() -> None:
         found = identity(cls())
         assert found.pop("prompt", "").startswith(prompt), cls
         assert found == expected
-        assert cls.feedback == searches_first, cls
+        assert cls().feedback == searches_first, cls
     assert identity(MultiQuery(prompt="$question")) != identity(MultiQuery())
     assert identity(Recorded(path="a")) == identity(Recorded(path="b"))
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract import frames
+from ragauge.contract.component import ChatModel
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.replies import Reply
 from ragauge.plugins.robustness.counterfactual import Counterfactual, says_documents_err
@@ -115,7 +116,7 @@ def test_what_is_missing_is_missing_and_says_why() -> None:
     assert found["status"].tolist() == ["no answer"] * 3 + ["no reference"] * 6
 
 
-class Chat:
+class Chat(ChatModel):
     """A chat model that says of each distinct answer what it was told to say."""
 
     def __init__(self, replies: dict[str, str | None]) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from hash_embedder import HashEmbedder
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.measures import Pieces
 from ragauge.experiment.measured_by import measured_by
@@ -23,7 +23,7 @@ from ragauge.texts.tokenizers import WordTokenizer
 from small_pipeline import SmallPipelines
 
 
-class Axes:
+class Axes(Embedder):
     """An embedder of words that are directions: the cosine of two texts is known by hand."""
 
     asked: list[str]

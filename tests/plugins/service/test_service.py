@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from plugins.service.service_server import RESPONSES, ServiceServer
-from ragauge.contract.component import ChatModel, KnowsReplies, Serves
+from ragauge.contract.component import ChatModel, KeepsReplies
 from ragauge.contract.errors import ConfigError, GateError, MissingError
 from ragauge.contract.identity import identity
 from ragauge.contract.redact import remember
@@ -98,8 +98,7 @@ def test_answer_contexts_usage_cost_and_seconds_come_from_their_paths(store: Sto
     with ServiceServer(nested) as server:
         asked = service(server, response=paths)
         assert isinstance(asked, ChatModel)
-        assert isinstance(asked, KnowsReplies)
-        assert isinstance(asked, Serves)
+        assert isinstance(asked, KeepsReplies)
         (reply,) = ask(asked, store, "Who?")
         (again,) = ask(asked, store, "Who?")
     assert asked.response(reply) == Response("Anna", [Context("Anna.", "7", 1.0), Context("Bert.", "b", 0.5)])

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge.contract.component import Embedder
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.plugins.synthesis.documents import drawn
 from ragauge.plugins.synthesis.names import names, shared_names
@@ -136,7 +137,7 @@ def test_a_kind_that_the_documents_do_not_give_is_told_before_anything_is_asked(
 
 
 def test_documents_are_copies_from_a_cosine_of_98_hundredths_on() -> None:
-    class Angles:
+    class Angles(Embedder):
         """The first text is (1, 0), the others have these cosines with it."""
 
         def __init__(self, *cosines: float) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from patched import instead_of
 from ragauge.contract import frames
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.retrieval.chunkers import SemanticChunker, _semantic
 from ragauge.retrieval.chunkers._semantic import (
@@ -22,7 +22,7 @@ from ragauge.retrieval.chunkers._semantic import (
 
 
 @dataclass
-class SubjectEmbedder:
+class SubjectEmbedder(Embedder):
     """Vectors whose direction is the share of the letter z among x, y and z; keeps what it was asked."""
 
     calls: list[list[str]] = field(default_factory=list)

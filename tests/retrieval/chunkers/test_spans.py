@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragauge.contract import frames
+from ragauge.contract.component import Tokenizer
 from ragauge.retrieval.chunkers.spans import chunks_frame, split_long
 from ragauge.texts.tokenizers import WordTokenizer
 
 
-class ByteTokenizer:
+class ByteTokenizer(Tokenizer):
     """A token per UTF-8 byte, as the worst of byte-level tokenizers: bytes of one character overlap."""
 
     name = "bytes"

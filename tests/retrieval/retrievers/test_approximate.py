@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.option import values_of
@@ -18,7 +18,7 @@ from ragauge.retrieval.retrievers import Hybrid, Sim
 N = 1500
 
 
-class Vectors:
+class Vectors(Embedder):
     """Texts are numbers of given unit vectors: 60 clusters."""
 
     def __init__(self) -> None:

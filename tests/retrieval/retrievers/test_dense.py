@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ragauge.contract import frames
+from ragauge.contract import component, frames
+from ragauge.contract.component import Embedder
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.retrieval.retrievers import MLQ, MMR, Reo, Sim, dense
 from ragauge.retrieval.retrievers.dense import mmr_order
@@ -54,7 +55,7 @@ def test_sim_against_a_full_sort_with_equal_texts(tmp_path_factory, n_chunks, to
     pool = rng.normal(size=(8, 16)).astype(np.float32)
     pool /= np.linalg.norm(pool, axis=1, keepdims=True)
 
-    class Embedder:
+    class Embedder(component.Embedder):
         def embed(self, texts, store=None):
             return pool[[int(text) for text in texts]]
 
@@ -169,7 +170,7 @@ def test_values_that_cannot_be(make, key):
         make()
 
 
-class OfRoles:
+class OfRoles(Embedder):
     """As a question, a text has the direction of the other texts; each call is kept."""
 
     def __init__(self):

@@ -104,5 +104,5 @@ def test_the_oracle_ranks_what_the_parts_need_first(tools: Tools, tmp_path: Path
         ["q1", "d1%p1", 0], ["q1", "d1%p0", 1], ["q3", "d2%p1", 0], ["q3", "d1%p2", 1], ["q3", "d2%p0", 2],
     ]  # fmt: skip
     assert len(Oracle(top_k=1).rank_with_evidence(topics, evidence, CHUNKS, tmp_path, tools)) == 2
-    with pytest.raises(ConfigError, match="needs the evidence"):
+    with pytest.raises(ConfigError, match="does not search by the question alone"):
         Oracle().transformer(CHUNKS, tmp_path, tools)

@@ -14,6 +14,7 @@ from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.option import values_of
+from ragauge.contract.retrieval import Retriever
 from ragauge.retrieval.queries import NoRewriter
 from ragauge.retrieval.retrievers import BM25, MLQ, MMR, Hybrid, NoRetrieval, Oracle, Reo, Sim
 from ragauge.retrieval.retrievers.ranking import as_transformer
@@ -25,7 +26,7 @@ CHUNKS = pd.DataFrame({"docno": ["a", "b", "c", "d"], "text": ["one", "two", "th
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(Retriever):
     """Ranks as it is told: {query: [docno, …]}, with falling scores."""
 
     space: ClassVar[str] = "text"
@@ -168,10 +169,13 @@ class NoRetriever:
         ({"arms": ["sim", "x"], "options": {**OPTIONS, "x": NoRetrieval()}}, "options.x: none finds nothing"),
         ({"arms": ["sim", "x"], "options": {**OPTIONS, "x": Oracle()}}, "options.x: oracle is told"),
         ({"arms": ["sim", "x"], "options": {**OPTIONS, "x": Reo()}}, "options.x: reo is sim in another"),
-        ({"arms": ["sim", "x"], "options": {**OPTIONS, "x": NoRetriever()}}, "a NoRetriever is no retriever"),
+        (
+            {"arms": ["sim", "x"], "options": {**OPTIONS, "x": NoRetriever()}},
+            "NoRetriever is no Retriever: it has no build",
+        ),
         (
             {"arms": ["sim", "x"], "options": {**OPTIONS, "x": {"_target_": "collections.OrderedDict"}}},
-            "retriever.options.x: a OrderedDict is no retriever",
+            "retriever.options.x: collections.OrderedDict is no Retriever: it has no",
         ),
         (
             {"arms": ["sim", "mmr"], "options": {**OPTIONS, "mmr": MMR()}},

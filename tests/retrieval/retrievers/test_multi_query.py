@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from ragauge.contract import frames
+from ragauge.contract.component import ChatModel
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.identity import identity
 from ragauge.contract.replies import Reply
@@ -13,7 +14,7 @@ from ragauge.retrieval.retrievers import MLQ, Sim
 TEXTS = {"a": "apple", "b": "boat", "c": "car", "d": "apple boat", "e": "dog"}
 
 
-class Chat:
+class Chat(ChatModel):
     """Answers by the first word of the prompt's question that it knows."""
 
     def __init__(self, replies):

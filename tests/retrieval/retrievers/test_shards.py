@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from blocks_engine import BlocksEngine
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.retrieval.retrievers import MLQ, MMR, Hybrid, Reo, Sim, _shards
@@ -18,7 +18,7 @@ from ragauge.retrieval.retrievers import MLQ, MMR, Hybrid, Reo, Sim, _shards
 N = 200
 
 
-class Vectors:
+class Vectors(Embedder):
     """Texts are numbers of given unit vectors, of which many are the same."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from blocks_engine import BlocksEngine
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.retrieval.retrievers import MMR, Reo, Sim
@@ -20,7 +20,7 @@ N = 120
 
 
 @dataclass(frozen=True)
-class Windowed:
+class Windowed(Embedder):
     """Texts are numbers of 25 unit vectors, "3 17 4": each number is a window, a text of several has their mean."""
 
     component = "windowed"

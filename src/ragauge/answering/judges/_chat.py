@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from ragauge.answering.judges.frame import (
     truths,
     verdict_frame,
 )
-from ragauge.contract.answering import Order
+from ragauge.contract.answering import BatchJudge, Order
 from ragauge.contract.checks import require, require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
@@ -81,7 +81,7 @@ _AGAIN: Mapping[str, Mapping[Order, str]] = {
 
 
 @dataclass(frozen=True)
-class ChatJudge(ChatLLM):
+class ChatJudge(ChatLLM, BatchJudge):
     """Classes by a chat model that reads question, reference answer and evidence.
 
     mode: `single` asks for one answer a request, a JSON object with class and reason; `batch` for all
@@ -102,9 +102,9 @@ class ChatJudge(ChatLLM):
     are missing, with status `unreadable` and the raw reply, and a later run asks again.
     """
 
-    component: ClassVar[str] = "chat"
-    kind: ClassVar[str] = "chat"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "chat"
+    kind = "chat"
+    uses = frozenset()
 
     mode: Literal["single", "batch"] = "single"
     schema: Literal["none", "format", "response_format"] = "none"

@@ -7,11 +7,11 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pandas as pd
 
 from ragauge.answering.judges.frame import NO_ANSWER, SAYS_NOTHING, Truth, Verdict, truths, verdict_frame
+from ragauge.contract.answering import Judge
 from ragauge.contract.checks import require_number
 from ragauge.contract.component import Tools
 from ragauge.texts.refusals import says_it_lacks
@@ -24,7 +24,7 @@ _OPPOSITE: dict[tuple[str, ...], str] = {("yes",): "no", ("no",): "yes"}
 
 
 @dataclass(frozen=True)
-class LexicalJudge:
+class LexicalJudge(Judge):
     """Classes by the words that an answer shares with the reference answer and the evidence.
 
     A stand-in to see the whole flow: it compares words, it understands nothing. Content words are words
@@ -47,10 +47,9 @@ class LexicalJudge:
     nothing to hold or to cover: 1 or 4.
     """
 
-    component: ClassVar[str] = "lexical"
-    kind: ClassVar[str] = "embedded"
-    uses: ClassVar[frozenset[str]] = frozenset()
-    version: ClassVar[int] = 4
+    component = "lexical"
+    kind = "embedded"
+    version = 4
 
     support: float = 0.5
     cover: float = 0.75

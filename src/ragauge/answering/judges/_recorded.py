@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
 from ragauge.answering.judges.frame import NO_ANSWER, Verdict, verdict_frame
+from ragauge.contract.answering import Judge
 from ragauge.contract.checks import require_text
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
@@ -22,7 +23,7 @@ NO_LABEL = "missing"
 
 
 @dataclass(frozen=True)
-class RecordedJudge:
+class RecordedJudge(Judge):
     """The judge classes of a file: {qid, label}, 1 to 5 or null, as JSON Lines, a JSON list, CSV or Parquet.
 
     Nothing is compared, so topics without a reference answer are judged, too. A null label is a missing
@@ -32,11 +33,9 @@ class RecordedJudge:
     in the file have a missing verdict.
     """
 
-    component: ClassVar[str] = "recorded"
-    version: ClassVar[int] = 1
-    kind: ClassVar[str] = "recorded"
-    uses: ClassVar[frozenset[str]] = frozenset()
-    needs_reference: ClassVar[bool] = False
+    component = "recorded"
+    kind = "recorded"
+    needs_reference = False
 
     path: str | Path | None = runtime(None)
     # In the verdicts' key (`files`), but not in what judges: systems are compared.

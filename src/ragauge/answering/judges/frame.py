@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
+from ragauge.contract.answering import Judge
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import LACK
@@ -198,12 +198,11 @@ def spread(candidates: pd.DataFrame, verdict_of: Mapping[tuple[str, str], Verdic
 
 
 @dataclass(frozen=True)
-class NoJudge:
+class NoJudge(Judge):
     """No verdicts: answers are kept as they are."""
 
-    component: ClassVar[str] = "none"
-    kind: ClassVar[str] = "none"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "none"
+    kind = "none"
 
     def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `verdicts` without labels; every status is none."""

@@ -19,10 +19,8 @@ from ragauge.contract.measures import (
     MeasuresLayouts,
     MeasuresPassages,
     MeasuresRanking,
-    RewritesAnswers,
     VariesContexts,
 )
-from ragauge.contract.offers import AnswerMeasureOffers, GeneratorOffers, offered
 from ragauge.experiment.stages.contexts import texts_of_ranking
 from ragauge.experiment.stages.retrieval import retrieved_chunks
 from ragauge.experiment.stages.stage import (
@@ -69,11 +67,6 @@ class Answer(Stage):
         return {"answers": self.component.answer(reads["topics"], reads[self.reads[-1]], tools)}
 
 
-def sees_longest(measure: AnswerMeasure) -> bool:
-    """Whether a measure uses the passages of the job's longest context."""
-    return offered(measure, AnswerMeasureOffers).sees_longest
-
-
 class NumberPassages(Stage):
     """numbered_contexts: the contexts with numbered passages, for an LLM that cites them."""
 
@@ -86,14 +79,9 @@ class NumberPassages(Stage):
         return {"numbered_contexts": numbered_contexts(reads["contexts"], reads["used_passages"])}
 
 
-def cites(components: Components) -> bool:
-    """Whether the LLM cites the passages of its context by number."""
-    return offered(components.llm, GeneratorOffers).cite
-
-
 def shown(components: Components) -> str:
     """The name of the frame with the contexts that the LLM sees."""
-    return "numbered_contexts" if cites(components) else "contexts"
+    return "numbered_contexts" if components.llm.cite else "contexts"
 
 
 class UsedPassages(Stage):
@@ -164,13 +152,13 @@ class MeasureAnswers(OfMeasure):
 
     @property
     def _passages(self) -> str:
-        return "longest_passages" if sees_longest(self.measure) else "used_passages"
+        return "longest_passages" if self.measure.sees_longest else "used_passages"
 
     @property
     def _of_answers(self) -> tuple[str, ...]:
         """The columns of the answers that it reads and has in its key."""
-        asks_for_marks = "citations" in offered(self.measure, AnswerMeasureOffers).needs
-        marks = ("cited_answer",) if asks_for_marks and cites(self.components) else ()
+        asks_for_marks = "citations" in self.measure.needs
+        marks = ("cited_answer",) if asks_for_marks and self.components.llm.cite else ()
         return (*GIVEN, *marks)
 
     @property
@@ -404,12 +392,13 @@ class JudgeVaried(OfVaried):
         return self.components.judge
 
     def params(self) -> dict[str, Any]:
-        changes = {"measure": identity(self.measure)} if isinstance(self.measure, RewritesAnswers) else {}
+        rewrites = type(self.measure).to_judge is not VariesContexts.to_judge
+        changes = {"measure": identity(self.measure)} if rewrites else {}
         return {**super().params(), **changes}
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         topics, evidence = reads["topics"], reads["evidence"]
-        answers = to_judge(self.measure, reads[ANSWERED])
+        answers = self.measure.to_judge(reads[ANSWERED])
         parts = [frames.empty("verdicts").assign(variant=pd.Series(dtype="int64"))]
         for variant, rows in answers[answers["answer"].notna()].groupby("variant"):
             asked = rows[["qid", "n_tokens", "answer", "status"]].reset_index(drop=True)
@@ -451,11 +440,6 @@ class MeasureVaried(OfVaried):
             reads["topics"], reads["evidence"], self.passages(reads), varied, reads["answers"], tools
         )
         return {"answer_values": checked_values(found, type(self.measure).__name__, self.infos)}
-
-
-def to_judge(measure: VariesContexts, answers: pd.DataFrame) -> pd.DataFrame:
-    """The answers to judge: the llm's, or the measure's rewritten ones."""
-    return measure.to_judge(answers) if isinstance(measure, RewritesAnswers) else answers
 
 
 def _joined(parts: list[pd.DataFrame]) -> pd.DataFrame:

@@ -6,21 +6,11 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ragauge.contract.component import BringsChat
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.identity import identity
-from ragauge.contract.offers import (
-    AnswerMeasureOffers,
-    GeneratorOffers,
-    MeasureOffers,
-    PartOffers,
-    RetrieverOffers,
-    offered,
-)
 from ragauge.contract.retrieval import BringsTexts
 from ragauge.contract.topics import references, scorable, wrong_answers
-from ragauge.experiment.stages.answering import cites
 
 if TYPE_CHECKING:
     from ragauge.experiment.stages.pipeline import Pipeline
@@ -34,14 +24,13 @@ def check_together(components: Components, choices: Mapping[str, str]) -> None:
     identity(components.reranker)  # a model that is not there is told before any work
     rewriter, retriever = components.rewriter, components.retriever
     chosen = {group: f"{group}={choices.get(group, '?')}" for group in GROUPS}
-    of_retriever = offered(retriever, RetrieverOffers)
-    if rewriter.kind != "none" and not of_retriever.takes_queries:
+    if rewriter.kind != "none" and not retriever.takes_queries:
         raise ConfigError(
             f"{chosen['retriever']} takes no queries of a rewriter: with {chosen['rewriter']} choose another "
             "retriever, such as sim"
         )
-    by_itself = components.llm.kind == "service" and not offered(components.llm, GeneratorOffers).takes_context
-    if by_itself and of_retriever.top_k != 0 and not isinstance(retriever, BringsTexts):
+    by_itself = components.llm.kind == "service" and not components.llm.takes_context
+    if by_itself and retriever.top_k != 0 and not isinstance(retriever, BringsTexts):
         log.warning(
             "%s answers from what it retrieves by itself (its request has no {context}); the IR score "
             "is that of %s: choose retriever=service, or none", chosen["llm"], chosen["retriever"],
@@ -50,7 +39,7 @@ def check_together(components: Components, choices: Mapping[str, str]) -> None:
         raise ConfigError(f"{chosen['retriever']} brings its own order: with {chosen['order']} choose retriever=sim")
     for group in ("rewriter", "reranker", "compressor"):
         part = getattr(components, group)
-        if offered(part, PartOffers).needs_chat and components.llm.kind != "chat":
+        if part.needs_chat and components.llm.kind != "chat":
             raise ConfigError(
                 f"{chosen[group]} asks a chat model, and {chosen['llm']} is none: choose an llm that is one "
                 f"(ollama, openai), or a {group} that asks none"
@@ -66,12 +55,12 @@ _ASKS = (
 def check_measures(pipeline: Pipeline, alone: bool = True) -> None:
     """ConfigError for a measure whose `needs` (LLM, answers, contexts, references, evidence) the job lacks.
 
-    A measure that is `optional` is left out of the job instead; one with a method `check_topics` is given the
-    topics, and raises what is wrong with its own files. Reads these and the dataset alone, and asks no LLM. A job
-    of a sweep (not `alone`) may have no contexts: it is what the others are compared with.
+    A measure that is `optional` is left out of the job instead. `check_topics` of the others gets the topics, and
+    raises what is wrong with its own files. Reads these and the dataset alone, and asks no LLM. A job of a sweep (not
+    `alone`) may have no contexts: it is what the others are compared with.
     """
     of_evidence = pipeline.components.measure
-    if "chat" in offered(of_evidence, MeasureOffers).uses and pipeline.evaluator_chat is None:
+    if "chat" in of_evidence.uses and pipeline.evaluator_chat is None:
         raise ConfigError(f"measure={of_evidence.name} {_ASKS}")
     measures = pipeline.components.answers
     if not measures:
@@ -79,15 +68,14 @@ def check_measures(pipeline: Pipeline, alone: bool = True) -> None:
     without: dict[str, str] = {}
     for lacking, told in _lacking(pipeline, alone):
         for name, measure in measures.items():
-            says = offered(measure, AnswerMeasureOffers)
-            asks = {"chat"} & measure.uses if not isinstance(measure, BringsChat) else set()
-            if lacking in {*says.needs, *asks}:
-                if not says.optional:
+            asks = {"chat"} & measure.uses if measure.own_chat is None else set()
+            if lacking in {*measure.needs, *asks}:
+                if not measure.optional:
                     raise ConfigError(f"{ANSWERS}.{name} {told}")
                 without.setdefault(name, told)
     for name, measure in measures.items():
         if name not in without:
-            offered(measure, AnswerMeasureOffers).check_topics(pipeline.frame("topics"))
+            measure.check_topics(pipeline.frame("topics"))
     for name, told in without.items():
         log.info("left out: %s.%s %s", ANSWERS, name, told)
     pipeline.leave_out(without)
@@ -95,10 +83,9 @@ def check_measures(pipeline: Pipeline, alone: bool = True) -> None:
 
 def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
     of = pipeline.components
-    retriever = offered(of.retriever, RetrieverOffers)
     if pipeline.evaluator_chat is None:
         yield "chat", _ASKS
-    if of.llm.kind in ("none", "recorded") or not offered(of.llm, GeneratorOffers).takes_context:
+    if of.llm.kind in ("none", "recorded") or not of.llm.takes_context:
         why = {"none": "gives no answers", "recorded": "was asked before; no LLM is set up here"}
         yield (
             "generator",
@@ -111,14 +98,14 @@ def _lacking(pipeline: Pipeline, alone: bool) -> Iterator[tuple[str, str]]:
         yield "judge", "has the judge label answers, and this job's judge labels none that are new"
     if of.llm.kind == "none":
         yield "answers", "measures answers, and llm=none gives none"
-    if of.llm.kind in ("chat", "embedded") and not cites(of):
+    if of.llm.kind in ("chat", "embedded") and not of.llm.cite:
         yield (
             "citations",
             "measures citations, and this llm gives none: set llm.cite=true of a chat model",
         )
-    if alone and (pipeline.n_tokens == 0 or retriever.top_k == 0):
+    if alone and (pipeline.n_tokens == 0 or of.retriever.top_k == 0):
         yield "contexts", "measures contexts, and this job gives the LLM none"
-    if retriever.condition not in (None, 0):
+    if of.retriever.condition not in (None, 0):
         yield "plain", "is measured on the plain evidence alone, retriever.condition=0"
     topics = pipeline.frame("topics")
     if not any(references(topics).values()):

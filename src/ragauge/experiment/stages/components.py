@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from omegaconf import DictConfig, OmegaConf
 
 from ragauge import track
 from ragauge.contract import answer_measures as shown
 from ragauge.contract.checks import require, require_choice
-from ragauge.contract.component import ReadsFiles
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.groups import ENGINE, GROUPS
 from ragauge.contract.loading import build, loaded, points_of
-from ragauge.contract.offers import AnswerMeasureOffers, offered
+from ragauge.contract.measures import AnswerMeasure
 from ragauge.contract.outcomes import FEATURES
 from ragauge.estimate.prompts import CHOICES, SAMPLE
 from ragauge.experiment.folder import JobFolder
@@ -42,6 +41,7 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
     from ragauge.experiment.stages.stage import Components
 
     found = {}
+    kinds = {name: get_args(kind) or (kind,) for name, kind in get_type_hints(Components).items()}
     uri = track.tracking_uri(cfg.tracking.uri)
     # A training names none.
     engine = [] if cfg.get(ENGINE) is None else [ENGINE]
@@ -52,17 +52,17 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
             spec = {key: value for key, value in spec.items() if key not in _OF_ESTIMATES[group]}
         if group in _NETWORKS and track.is_model_uri(spec.get("model")):
             spec = {**spec, "folder": str(track.model_folder(uri, spec["model"], f"{group}.model"))}
-        found[group] = _built(group, with_prompts(spec, uri, group), budget)
+        found[group] = _built(group, with_prompts(spec, uri, group), budget, kinds[group])
     listed: Any = OmegaConf.to_container(cfg.answers, resolve=True, throw_on_missing=True)
     for name, spec in listed.items():
         if track.is_model_uri(spec.get("model")) and "folder" in spec:
             spec["folder"] = str(track.model_folder(uri, spec["model"], f"answers.{name}.model"))
     answers = {
-        name: _built(f"answers.{name}", with_prompts(spec, uri, f"answers.{name}"), budget)
+        name: _built(f"answers.{name}", with_prompts(spec, uri, f"answers.{name}"), budget, (AnswerMeasure,))
         for name, spec in listed.items()
     }
     if found["llm"].kind == "none":  # known without the dataset; what else is lacking is told later
-        answers = {name: one for name, one in answers.items() if not offered(one, AnswerMeasureOffers).optional}
+        answers = {name: one for name, one in answers.items() if not one.optional}
     return Components(**found, answers=answers)
 
 
@@ -73,11 +73,11 @@ def with_prompts(spec: dict[str, Any], uri: str, key: str) -> dict[str, Any]:
     return spec
 
 
-def _built(key: str, spec: Mapping[str, Any], budget: str | None) -> Any:
+def _built(key: str, spec: Mapping[str, Any], budget: str | None, kinds: tuple[type, ...]) -> Any:
     """Instantiates the spec's `_target_`; chat models without a `budget` get the given one."""
     shared = {"budget": budget} if budget and spec.get("budget", "") is None else {}
     try:
-        return build(key, {**spec, **shared}, {})
+        return build(key, {**spec, **shared}, {}, *kinds)
     except RagaugeError:
         raise
     except Exception as error:
@@ -101,12 +101,9 @@ def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
     features = list(cfg.estimate.features)
     require("estimate.features", features, bool(features) and set(features) <= set(known), ", ".join(known))
     for group in GROUPS:
-        part = getattr(components, group)
-        if isinstance(part, ReadsFiles):
-            part.files()
+        getattr(components, group).files()
     for measure in components.answers.values():
-        if isinstance(measure, ReadsFiles):
-            measure.files()
+        measure.files()
     store, grid = Store(Path(cfg.store)), tuple(cfg.n_grid)
     measures = tuple(cfg.measures)
     slices, weights = check_slices(cfg)

@@ -9,7 +9,6 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.component import Tokenizer, Tools
 from ragauge.contract.identity import identity
-from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.retrieval import Compressor, ContextOrder, Expander
 from ragauge.experiment.stages.retrieval import retrieved_chunks, standalone, standalone_reads
 from ragauge.experiment.stages.stage import Components, Frames, Incomplete, Read, Reads, Stage
@@ -61,7 +60,7 @@ class Compress(Stage):
         expanded = self.components.expander.kind != "none"
         passages = reads["passages"] if expanded else passages_of(reads["run"], retrieved_chunks(reads))
         passages = in_rank_order(passages)
-        depth = offered(self.component, PartOffers).depth
+        depth = self.component.depth
         if depth is not None:
             passages = passages[passages["rank"] < depth].reset_index(drop=True)
         made = self.component.compress(passages, standalone(reads, self.components), tools)

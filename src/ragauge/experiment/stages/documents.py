@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,8 @@ from ragauge.contract.datasets import Source
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import Batches
 from ragauge.contract.identity import code_of
-from ragauge.contract.offers import MeasureOffers, RetrieverOffers, offered, used_by_index
 from ragauge.contract.progress import progress
-from ragauge.contract.retrieval import BringsTexts, Chunker, OverRetrievers, Retriever
+from ragauge.contract.retrieval import BringsTexts, Chunker, Retriever
 from ragauge.experiment.stages.stage import Budget, Components, Made, Read, Reads, Stage
 from ragauge.measures.located import locate
 from ragauge.retrieval.chunkers import chunked
@@ -61,7 +60,7 @@ class Locate(Stage):
 
     @property
     def _fold(self) -> tuple[str, ...]:
-        return tuple(offered(self.components.measure, MeasureOffers).fold)
+        return tuple(self.components.measure.fold)
 
     def make(self, reads: Reads, tools: Tools) -> Made:
         evidence, lost = locate(reads["evidence"], reads.rows("docs"), self._fold)
@@ -125,27 +124,27 @@ class Index(Stage):
 
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
-        arms = retrievers_within(self.component)
+        arms = self.component.retrievers
         return (Read("chunks"), *(Read(f"{self.name}:{arm}", folder=True) for arm in arms))
 
     @property
     def component(self) -> Retriever:
         retriever = self.components.retriever
-        return retriever if self._arm is None else retrievers_within(retriever)[self._arm]
+        return retriever if self._arm is None else retriever.retrievers[self._arm]
 
     @property
     def uses(self) -> frozenset[str]:
-        return used_by_index(self.component)
+        return self.component.index_uses
 
     def params(self) -> dict[str, Any]:
         return {"index": {**self.component.index_identity(), **code_of(self.component)}}
 
     def fill(self, folder: Path, reads: Reads, tools: Tools) -> None:
-        arms = retrievers_within(self.component)
+        arms = self.component.retrievers
         for arm in arms:
             link_files(reads.folder(f"{self.name}:{arm}"), folder / arm)
         if not arms:
-            batches = offered(self.component, RetrieverOffers).indexes_batches
+            batches = self.component.indexes_batches
             chunks: Any = reads.rows("chunks") if batches else reads["chunks"]
             self.component.build_index(chunks, folder, tools)
 
@@ -155,16 +154,11 @@ def chunks_to_search(retriever: Retriever, reads: Reads) -> pd.DataFrame:
 
     A retriever over others needs the columns of all of them.
     """
-    searching = list(retrievers_within(retriever).values()) or [retriever]
+    searching = list(retriever.retrievers.values()) or [retriever]
     names = ["docno"]
     for one in searching:
-        own = offered(one, RetrieverOffers).search_columns
+        own = one.search_columns
         if own is None:
             return reads["chunks"]
         names += own
     return reads.columns("chunks", list(dict.fromkeys(names)))
-
-
-def retrievers_within(retriever: Retriever) -> Mapping[str, Retriever]:
-    """The inner retrievers of a retriever by name; none for one that searches by itself."""
-    return retriever.retrievers if isinstance(retriever, OverRetrievers) else {}

@@ -12,7 +12,6 @@ from ragauge.contract.answer_measures import NO_CONTEXT, NO_EVIDENCE
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import identity
 from ragauge.contract.measures import AnswerMeasureInfo, Measure, MeasuresPieces
-from ragauge.contract.offers import MeasureOffers, offered
 from ragauge.contract.retrieval import BringsTexts
 from ragauge.contract.topics import scorable
 from ragauge.experiment.stages.retrieval import retrieved_chunks
@@ -43,7 +42,7 @@ from ragauge.measures.questions import (
 )
 from ragauge.measures.rankings import full_name, of_chunks, part_qrels, ranking_infos
 from ragauge.retrieval.contexts import build_contexts
-from ragauge.retrieval.searching import query_checks, searched_by, space_of
+from ragauge.retrieval.searching import query_checks, searched_by
 
 
 class Scorable(Stage):
@@ -83,13 +82,13 @@ class Score(Stage):
     evaluates = True
 
     @property
-    def component(self) -> Measure | MeasuresPieces:
-        found: Measure | MeasuresPieces = raw(self.components.measure)
+    def component(self) -> Measure:
+        found: Measure = raw(self.components.measure)
         return found
 
     @property
     def uses(self) -> frozenset[str]:
-        return offered(self.component, MeasureOffers).uses
+        return self.component.uses
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         evidence, prefixes = reads["scored_evidence"], reads["prefixes"]
@@ -118,18 +117,18 @@ class Floor(Stage):
     evaluates = True
 
     @property
-    def component(self) -> Measure | MeasuresPieces:
-        found: Measure | MeasuresPieces = raw(self.components.measure)
+    def component(self) -> Measure:
+        found: Measure = raw(self.components.measure)
         return found
 
     @property
     def uses(self) -> frozenset[str]:
-        return frozenset({"tokenizer"}) | (offered(self.component, MeasureOffers).uses if self._asked else set())
+        return frozenset({"tokenizer"}) | (self.component.uses if self._asked else set())
 
     @property
     def _asked(self) -> bool:
         """Whether to compute a floor; if that needs an LLM, only for corrected scores."""
-        asks = "chat" in offered(self.component, MeasureOffers).uses
+        asks = "chat" in self.component.uses
         return not asks or is_corrected(self.components.measure)
 
     def params(self) -> dict[str, Any]:
@@ -299,7 +298,7 @@ class CheckQueries(Stage):
     uses = frozenset({"embedder"})
 
     def params(self) -> dict[str, Any]:
-        return {"space": space_of(self.components.retriever)}
+        return {"space": self.components.retriever.space}
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         topics, found = reads["topics"], reads["found_by_question"]
@@ -313,7 +312,7 @@ _UNRERANKED = Read("run", before="reranked")
 def has_funnel(components: Components) -> bool:
     """Whether the job's measure applies to any text; one with a model would have to ask it at every step."""
     measure = components.measure
-    return isinstance(measure, Measure) and "chat" not in offered(measure, MeasureOffers).uses
+    return not isinstance(measure, MeasuresPieces) and "chat" not in measure.uses
 
 
 class _FollowsEvidence(Stage):

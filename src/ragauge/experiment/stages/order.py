@@ -12,8 +12,7 @@ import pandas as pd
 
 from ragauge.contract.loading import locate
 from ragauge.contract.measures import AnswerMeasure, MeasuresPassages, MeasuresRanking, VariesContexts
-from ragauge.contract.offers import AnswerMeasureOffers, DatasetOffers, offered
-from ragauge.contract.retrieval import Approximates, BringsTexts
+from ragauge.contract.retrieval import BringsTexts
 from ragauge.experiment.stages.answering import (
     Answer,
     AskedAnswers,
@@ -24,12 +23,10 @@ from ragauge.experiment.stages.answering import (
     MeasureRankings,
     NumberPassages,
     UsedPassages,
-    cites,
-    sees_longest,
     varied_stages,
 )
 from ragauge.experiment.stages.contexts import Compress, Cut, Expand, LayOut
-from ragauge.experiment.stages.documents import Chunk, Index, Locate, ReadDataset, retrievers_within
+from ragauge.experiment.stages.documents import Chunk, Index, Locate, ReadDataset
 from ragauge.experiment.stages.measuring import (
     CheckQueries,
     ChunkTruth,
@@ -81,7 +78,7 @@ def stages(
         yield Locate(components, budget)
         yield Chunk(components, budget)
         if not isinstance(components.retriever, BringsTexts):
-            for arm in retrievers_within(components.retriever):
+            for arm in components.retriever.retrievers:
                 yield Index(components, budget, arm)
             yield Index(components, budget)
         yield from _ranking(components, budget)
@@ -104,17 +101,17 @@ def stages(
         if budget.derived:
             yield Derive(components, budget)
         yield Cut(components, budget)
-        if any(map(_sees_passages, components.answers.values())) or cites(components):
+        if any(map(_sees_passages, components.answers.values())) or components.llm.cite:
             yield UsedPassages(components, budget)
-        if any(map(sees_longest, components.answers.values())):
+        if any(measure.sees_longest for measure in components.answers.values()):
             yield LongestPassages(components, budget)
-        if cites(components):
+        if components.llm.cite:
             yield NumberPassages(components, budget)
         if to_answer is not None:
             yield AskedContexts(components, budget, to_answer)
         yield Answer(components, budget, to_answer is not None)
         for name, measure in components.answers.items():
-            if own := offered(measure, AnswerMeasureOffers).stages:
+            if own := measure.stages:
                 yield from locate(f"answers.{name}", own)(components, budget, name, measure)
             elif isinstance(measure, VariesContexts):
                 yield from varied_stages(components, budget, name, measure, to_answer)
@@ -134,7 +131,7 @@ def _sees_passages(measure: AnswerMeasure) -> bool:
     return (
         varies
         or isinstance(measure, MeasuresRanking)
-        or (isinstance(measure, MeasuresPassages) and not sees_longest(measure))
+        or (isinstance(measure, MeasuresPassages) and not measure.sees_longest)
     )
 
 
@@ -150,11 +147,11 @@ def _following(components: Components, budget: Budget) -> Iterator[Stage]:
 def _ranking(components: Components, budget: Budget) -> Iterator[Stage]:
     """The stages that make a run, with a comparison of rewritten queries to the question itself."""
     brings = isinstance(components.retriever, BringsTexts)
-    drops = offered(components.dataset, DatasetOffers).own_document == "drop"
+    drops = components.dataset.own_document == "drop"
     yield Bring(components, budget) if brings else Retrieve(components, budget)
     if drops:
         yield LeaveOutOwn(components, budget)
-    if isinstance(components.retriever, Approximates) and components.retriever.approximate:
+    if components.retriever.approximate:
         yield Recall(components, budget)
     if is_rewritten(components):
         yield FoundByQuestion(components, budget)

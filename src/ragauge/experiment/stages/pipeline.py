@@ -14,7 +14,6 @@ import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.answering import ASKED
-from ragauge.contract.component import BringsChat
 from ragauge.contract.errors import MissingError
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.measures import AnswerMeasureInfo
@@ -203,7 +202,7 @@ class Pipeline(StageRunner):
     def asked_before(self) -> bool:
         """Whether llm and retriever share their requests to one service, asked once."""
         llm, retriever = self.components.llm, self.components.retriever
-        if not (isinstance(llm, BringsChat) and isinstance(retriever, BringsChat)):
+        if llm.own_chat is None or retriever.own_chat is None:
             return False
         return self.identity_of(llm.own_chat) == self.identity_of(retriever.own_chat)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from ragauge.contract.answer_measures import infos_of
-from ragauge.contract.answering import ASKED, Repeatable, judges_together
+from ragauge.contract.answering import ASKED
 from ragauge.contract.checks import require, require_count
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.measures import MeasuresLayouts, MeasuresRepeats, VariesContexts
@@ -55,7 +55,7 @@ def checked_repeats(answers: Any, verdicts: Any, components: Components) -> Repe
         return ONCE
     most = f"counts of at most {MOST_LABELS} in all (llm.repeat times judge.per_answer)"
     require("llm.repeat", answers, answers * verdicts <= MOST_LABELS, most)
-    if judges_together(of.judge):
+    if of.judge.mode == "batch":
         raise ConfigError("llm.repeat and judge.per_answer: judge.mode=batch judges once; use judge.mode=single")
     if getattr(of.judge, "prompts", None) is not None:
         raise ConfigError("llm.repeat and judge.per_answer: judge.prompts judges each answer by itself; use one")
@@ -66,10 +66,9 @@ def _differing(key: str, times: int, component: Any) -> int:
     """`times`, or 1 for a deterministic component; ConfigError if the component cannot repeat."""
     if times == 1:
         return 1
-    if isinstance(component, Repeatable):
-        component.repeated(1)  # refuses settings under which nothing differs
+    if component.repeated(1) is not None:  # refuses settings under which nothing differs
         return times
-    name = getattr(component, "component", type(component).__name__)
+    name = component.component or type(component).__name__
     if component.kind in ASKED:
         raise ConfigError(f"{key}={times}: {name} cannot be asked for another reply to a request; allowed is 1")
     log.info("%s=%s: %s gives the same each time, so all %s repeats are equal and made once", key, times, name, times)

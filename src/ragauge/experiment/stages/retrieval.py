@@ -9,9 +9,7 @@ import pandas as pd
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import NO_CONTEXT, NO_DOCUMENT
 from ragauge.contract.component import Tools
-from ragauge.contract.offers import PartOffers, RetrieverOffers, offered
 from ragauge.contract.retrieval import (
-    Approximates,
     BringsTexts,
     Reranker,
     Retriever,
@@ -86,7 +84,7 @@ class Bring(Stage):
 
     @property
     def _per_budget(self) -> bool:
-        return offered(self.component, RetrieverOffers).per_budget
+        return self.component.per_budget
 
     def params(self) -> dict[str, Any]:
         return {**super().params(), **({"n_tokens": self.budget.n_tokens} if self._per_budget else {})}
@@ -184,7 +182,6 @@ class Recall(Stage):
         return self.components.retriever
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        assert isinstance(self.component, Approximates)
         topics, folder = reads["topics"], reads.folder("index")
         recall = self.component.recall(topics, chunks_to_search(self.component, reads), folder, tools)
         return {"ann": pd.DataFrame({"metric": ["ann_recall_at_10"], "value": [recall]})}
@@ -250,13 +247,13 @@ def is_rewritten(components: Components) -> bool:
     A retriever that finds nothing, or that is given the evidence, ignores queries, so none are made.
     """
     retriever = components.retriever
-    searches = offered(retriever, RetrieverOffers).top_k != 0 and not isinstance(retriever, SeesEvidence)
+    searches = retriever.top_k != 0 and not isinstance(retriever, SeesEvidence)
     return components.rewriter.kind != "none" and searches
 
 
 def standalone_reads(components: Components) -> tuple[Read, ...]:
     """The reads of the questions for stages after the retriever, including a rewriter's standalone ones."""
-    alone = is_rewritten(components) and offered(components.rewriter, PartOffers).stands_alone
+    alone = is_rewritten(components) and components.rewriter.stands_alone
     return (QUESTIONS, Read("queries", columns=("qid", "query"))) if alone else (QUESTIONS,)
 
 

@@ -21,7 +21,7 @@ import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import SETTLED
-from ragauge.contract.component import SHARED, BringsChat, ChatModel, Serves, Tools
+from ragauge.contract.component import SHARED, ChatModel, Tools
 from ragauge.contract.errors import DataError, MissingError, UnreadableJudgeError
 from ragauge.contract.frames import Batches, as_frame
 from ragauge.contract.identity import identity
@@ -108,7 +108,7 @@ class StageRunner:
 
     def chat_of(self, stage: Stage) -> SharedChat | None:
         """The chat model of a stage's component: its own, the evaluator, or the llm."""
-        if isinstance(stage.component, BringsChat) and "chat" in stage.uses:
+        if stage.component is not None and stage.component.own_chat is not None and "chat" in stage.uses:
             return self._own_chats.setdefault(stage, SharedChat(stage.component.own_chat))
         return self.evaluator_chat if stage.evaluates else self.shared_chat
 
@@ -203,7 +203,7 @@ class StageRunner:
         return step.key({**self._served(stage.component), **identities}, given or {})
 
     def _served(self, component: Any) -> dict[str, Any]:
-        served = component.served(self.store) if isinstance(component, Serves) else {}
+        served = {} if component is None else component.served(self.store)
         return {"served": served} if served else {}
 
     def _reads(self, step: Step) -> Reads:

@@ -15,13 +15,13 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from ragauge.contract.answering import Generator, Judge
-from ragauge.contract.component import ChatModel, Embedder, ReadsFiles, Tokenizer, Tools
+from ragauge.contract.component import ChatModel, Component, Embedder, Tokenizer, Tools
 from ragauge.contract.datasets import Source
 from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.frames import Batches, columns_of, rows_where
 from ragauge.contract.groups import RANKINGS
 from ragauge.contract.identity import identity
-from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo, Measure, MeasuresPieces
+from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo, Measure
 from ragauge.contract.retrieval import Chunker, Compressor, ContextOrder, Expander, Reranker, Retriever, Rewriter
 from ragauge.contract.topics import HISTORY, STANDALONE
 from ragauge.llms.chat_use import TheLLM
@@ -49,7 +49,7 @@ class Components:
     expander: Expander
     compressor: Compressor
     order: ContextOrder
-    measure: Measure | MeasuresPieces
+    measure: Measure
     llm: Generator
     evaluator: ChatModel | TheLLM
     answers: Mapping[str, AnswerMeasure]
@@ -236,10 +236,8 @@ class Stage:
         raise NotImplementedError
 
 
-def digests_of_files(component: Any) -> dict[str, str]:
+def digests_of_files(component: Component) -> dict[str, str]:
     """The digest of every file that a component reads, by its role."""
-    if not isinstance(component, ReadsFiles):
-        return {}
     return {role: file_digest(path) for role, path in component.files().items()}
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge import track
-from ragauge.contract.answering import BatchJudge, judges_together
+from ragauge.contract.answering import BatchJudge
 from ragauge.contract.current_job import working_on
 from ragauge.contract.errors import RagaugeError
 from ragauge.contract.records import RECORD_FILE
@@ -83,7 +83,7 @@ def _judge(jobs: Sequence[MeasuredJob]) -> _Judged:
     one = jobs[0]
     predictor = fitting_predictor(one.pipeline, one.cfg) if one.pipeline.sampled_by_prediction else None
     sample_topics(list(pipelines.values()), predictor)
-    if not judges_together(one.pipeline.components.judge):
+    if one.pipeline.components.judge.mode != "batch":
         return _Judged({}, {}, {})
     return _judged(pipelines)
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from ragauge.contract.answering import TellsJudging, judges_together
 from ragauge.experiment.measured import MeasuredJob
 from ragauge.experiment.measured_by import fitting_predictor, sample_topics
-from ragauge.experiment.needs import before_judging, gathered, of_judge, to_ask
+from ragauge.experiment.needs import before_judging, gathered, of_judge, to_ask, untold
 from ragauge.experiment.sweep.waiting import judged_alike, started_from, waiting_job
 from ragauge.llms.chat_use import Unasked
 
@@ -40,13 +39,13 @@ def _needs_of_group(jobs: Sequence[MeasuredJob]) -> list[pd.DataFrame]:
         sample_topics(list(pipelines.values()), predictor)
     except Unasked:  # which topics depends on what is retrieved: as many others stand for them
         sampled = False
-    if judges_together(one.components.judge):
+    if one.components.judge.mode == "batch":
         candidates = [to_ask(pipelines[n], frame).assign(candidate=str(n)) for n, frame in known.items()]
         judge = one.components.judge
-        assert isinstance(judge, TellsJudging)
         topics, evidence = one.frame("topics"), one.frame("evidence")
         together = pd.concat(candidates, ignore_index=True)
-        asked = [judge.needs(topics, evidence, together, one.tools, repeat=True).assign(who="judge")]
+        told = judge.needs(topics, evidence, together, one.tools, repeat=True)
+        asked = [untold("judge", len(together)) if told is None else told.assign(who="judge")]
     else:
         asked = [of_judge(pipelines[n], frame) for n, frame in known.items()]
     return [frame.assign(exact=frame["exact"] & sampled) for frame in asked]

@@ -15,6 +15,7 @@ from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.loading import build, wants
 from ragauge.contract.progress import progress
+from ragauge.contract.retrieval import Chunker
 from ragauge.plugins.adapters.place import place
 from ragauge.retrieval.chunkers.spans import Span, chunks_frame
 
@@ -24,13 +25,12 @@ _SHOWN = 60  # characters of a piece in an error
 
 
 @dataclass(frozen=True)
-class _Wrapped:
+class _Wrapped(Chunker):
     """The base of both: the mapping with `_target_`, and its packages' versions.
 
     The versions are part of the identity, so that chunks of another release are made again.
     """
 
-    version: ClassVar[int] = 1
     _offer: ClassVar[str]  # the parameter by which a splitter of the library takes an embedding model
 
     splitter: Mapping[str, Any]
@@ -97,7 +97,7 @@ class LlamaIndexChunker(_Wrapped):
     library's own tokens, unless the mapping gives the parser another tokenizer.
     """
 
-    component: ClassVar[str] = "llama_index"
+    component = "llama_index"
     _offer: ClassVar[str] = "embed_model"
 
     def _split(self, tools: Tools) -> Callable[[str], list[str]]:
@@ -122,7 +122,7 @@ class LangChainChunker(_Wrapped):
     A splitter whose signature has `embeddings` gets the config's embedder.
     """
 
-    component: ClassVar[str] = "langchain"
+    component = "langchain"
     _offer: ClassVar[str] = "embeddings"
 
     def _split(self, tools: Tools) -> Callable[[str], list[str]]:

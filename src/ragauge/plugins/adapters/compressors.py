@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -12,13 +12,14 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.progress import progress
+from ragauge.contract.retrieval import Compressor
 from ragauge.plugins.adapters.foreign import as_documents, document_compressor
 from ragauge.retrieval.passages import with_texts
 from ragauge.retrieval.ranking import rank_scores
 
 
 @dataclass(frozen=True)
-class LangChainCompressor:
+class LangChainCompressor(Compressor):
     """Any LangChain BaseDocumentCompressor, given as a mapping with `_target_`.
 
     It is given a topic's passages as Documents, in rank order, with the docno in their metadata, and the
@@ -29,9 +30,8 @@ class LangChainCompressor:
         know the configuration and the code, nothing behind them.
     """
 
-    component: ClassVar[str] = "langchain"
-    kind: ClassVar[str] = "langchain"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "langchain"
+    kind = "langchain"
 
     compressor: Mapping[str, Any]
     depth: int | None = None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract.component import Tools
 from ragauge.contract.progress import progress
+from ragauge.contract.retrieval import Reranker
 from ragauge.plugins.adapters.foreign import (
     as_documents,
     check_hits,
@@ -24,7 +25,7 @@ from ragauge.retrieval.rerankers import candidates, check_depth
 
 
 @dataclass(frozen=True)
-class LangChainReranker:
+class LangChainReranker(Reranker):
     """Any LangChain BaseDocumentCompressor, given as a mapping with `_target_`, asked topic by topic.
 
     It gets the best `depth` hits of a topic as Documents with the docno in their metadata, and the question.
@@ -35,10 +36,8 @@ class LangChainReranker:
         the configuration and the code, nothing behind them.
     """
 
-    component: ClassVar[str] = "langchain"
-    version: ClassVar[int] = 1
-    kind: ClassVar[str] = "langchain"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "langchain"
+    kind = "langchain"
 
     compressor: Mapping[str, Any]
     depth: int = 30
@@ -69,7 +68,7 @@ class LangChainReranker:
 
 
 @dataclass(frozen=True)
-class PyTerrierReranker:
+class PyTerrierReranker(Reranker):
     """Any PyTerrier transformer of runs: a mapping with the `_target_` of one, or of a function making one.
 
     It gets the best `depth` hits of all topics as a frame [qid, query, docno, text, score, rank]. It must return qid,
@@ -79,10 +78,8 @@ class PyTerrierReranker:
         the configuration and the code, nothing behind them.
     """
 
-    component: ClassVar[str] = "pyterrier"
-    version: ClassVar[int] = 1
-    kind: ClassVar[str] = "pyterrier"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "pyterrier"
+    kind = "pyterrier"
 
     transformer: Mapping[str, Any]
     depth: int = 30

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.extras import require_extra
 from ragauge.contract.loading import build
 from ragauge.contract.progress import progress
+from ragauge.contract.retrieval import Retriever
 from ragauge.plugins.adapters.foreign import (
     WithTexts,
     as_documents,
@@ -37,7 +38,7 @@ from ragauge.retrieval.retrievers.ranking import (
 
 
 @dataclass(frozen=True)
-class PyTerrierPipeline:
+class PyTerrierPipeline(Retriever):
     """Any PyTerrier pipeline: a mapping with the `_target_` of a transformer or of a function that makes one.
 
     The `_target_` gets `chunks` (frame [docno, text, ...]) and `folder` (of the index) where its signature has them;
@@ -48,9 +49,7 @@ class PyTerrierPipeline:
     The result must have qid, docno and score; it is ordered by score, then docno, and cut at top_k.
     """
 
-    component: ClassVar[str] = "pyterrier"
-    uses: ClassVar[frozenset[str]] = frozenset()
-    reorder_after_cut: ClassVar[bool] = False
+    component = "pyterrier"
 
     pipeline: Mapping[str, Any]
     index: Mapping[str, Any] | None = None
@@ -98,7 +97,7 @@ class PyTerrierPipeline:
 
 
 @dataclass(frozen=True)
-class LangChainRetriever:
+class LangChainRetriever(Retriever):
     """Any LangChain BaseRetriever, given as a mapping with `_target_`.
 
     The target gets `documents` (the chunks, with the docno in their metadata) where its signature has them
@@ -109,9 +108,7 @@ class LangChainRetriever:
         the configuration and the code, nothing behind them.
     """
 
-    component: ClassVar[str] = "langchain"
-    uses: ClassVar[frozenset[str]] = frozenset()
-    reorder_after_cut: ClassVar[bool] = False
+    component = "langchain"
 
     retriever: Mapping[str, Any]
     top_k: int = 30

@@ -14,9 +14,8 @@ from hydra.core.config_store import ConfigStore
 from ragauge import track
 from ragauge.contract import __version__
 from ragauge.contract.checks import require_count
-from ragauge.contract.component import ChatModel, TellsNeeds
+from ragauge.contract.component import ChatModel, KeepsReplies
 from ragauge.contract.errors import ConfigError, MissingError, RagaugeError, full_disk
-from ragauge.contract.offers import RetrieverOffers, offered
 from ragauge.contract.redact import remember
 from ragauge.contract.retrieval import BringsTexts, SeesEvidence
 from ragauge.experiment.needs import added_up, describe_needs
@@ -160,7 +159,7 @@ def _pipeline(name: str, cfg: DictConfig) -> Pipeline:
     components = replace(instantiate_components(cfg), answers={})
     pipeline = Pipeline(components, Store(Path(cfg.store)), cfg.n_tokens, tuple(cfg.n_grid))
     retriever = components.retriever
-    top_k = offered(retriever, RetrieverOffers).top_k
+    top_k = retriever.top_k
     if isinstance(retriever, (BringsTexts, SeesEvidence)) or top_k == 0:
         raise ConfigError(f"pool: retriever={name} does not search the documents: choose others, such as bm25, sim")
     if top_k is not None and top_k < cfg.depth:
@@ -183,7 +182,7 @@ def _evaluator(pipeline: Pipeline, choices: Mapping[str, str], tell: Tell) -> Ch
             f"evaluator={choices.get('evaluator', '?')}: no chat model grades passages; choose one "
             "(evaluator=openai_compatible, openai, ollama)"
         )
-    if not isinstance(found, TellsNeeds):
+    if not isinstance(found, KeepsReplies):
         raise ConfigError(f"evaluator={choices.get('evaluator', '?')}: it cannot count its requests beforehand")
     name = getattr(found, "model_name", None)
     if llm is not None and (found is llm or name == getattr(llm, "model_name", None)):

@@ -13,7 +13,6 @@ from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, JobFind
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metrics import IR_SCORE
-from ragauge.contract.offers import MeasureOffers, offered
 from ragauge.measures import mean_over_parts, part_scores
 from ragauge.measures.floor import is_corrected, raw
 from ragauge.plugins.annotate.corrected import Corrected, corrected_mean
@@ -157,7 +156,7 @@ def _scores_by_people(job: Job) -> dict[str, float]:
     measure = job.pipeline.components.measure
     if is_corrected(measure):
         raise ConfigError("human_evidence: measure.correct=floor is not computed by people's evidence; leave it out")
-    if "chat" in offered(raw(measure), MeasureOffers).uses:
+    if "chat" in raw(measure).uses:
         raise ConfigError("human_evidence: the measure asks an LLM; choose substring, subsequence or words")
     sheet = read_sheet(job.cfg.human_evidence)
     qids = job.frame("topics")["qid"]

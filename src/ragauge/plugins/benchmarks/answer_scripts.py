@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -27,9 +26,9 @@ class HotpotF1(AgainstReferences):
     "yes" is 0. MuSiQue's script has no such rule, and its F1 is `f1`.
     """
 
-    component: ClassVar[str] = "hotpotqa_f1"
-    version: ClassVar[int] = 1
-    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("hotpotqa_f1", "F1 of HotpotQA's script", unit="share")
+    component = "hotpotqa_f1"
+    version = 1
+    info = AnswerMeasureInfo("hotpotqa_f1", "F1 of HotpotQA's script", unit="share")
 
     def compared(self, answers: Sequence[str], references: Sequence[str], tools: Tools) -> Mapping[str, np.ndarray]:
         """The value of every pair, in [0, 1]."""
@@ -50,9 +49,9 @@ class Squad2(AgainstReferences):
     An unanswerable question has the empty text as its reference: "" is right there, and any words are wrong.
     """
 
-    component: ClassVar[str] = "squad2"
-    version: ClassVar[int] = 1
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
+    component = "squad2"
+    version = 1
+    infos = (
         AnswerMeasureInfo("squad2_em", "exact match of SQuAD 2's script", unit="share"),
         AnswerMeasureInfo("squad2_f1", "F1 of SQuAD 2's script", unit="share"),
     )

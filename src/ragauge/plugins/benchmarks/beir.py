@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ragauge.contract.checks import require_flag, require_text
 from ragauge.contract.datasets import Dataset
@@ -36,8 +36,8 @@ class Beir(JudgedSource):
     are no reference answers.
     """
 
-    component: ClassVar[str] = "beir"
-    version: ClassVar[int] = 1
+    component = "beir"
+    version = 1
 
     name: str = runtime("beir")
     path: str | Path | None = runtime(None)

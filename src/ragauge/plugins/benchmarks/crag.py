@@ -6,7 +6,7 @@ import ast
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from ragauge.contract.checks import require_choice
 from ragauge.contract.datasets import Dataset
@@ -34,8 +34,8 @@ class CRAG(OneFile):
     the text of their pages. invalid: `unanswerable` or `reference`, what the answer "invalid question" is.
     """
 
-    component: ClassVar[str] = "crag"
-    version: ClassVar[int] = 1
+    component = "crag"
+    version = 1
 
     name: str = runtime("crag")
     documents: str = "snippets"

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
 from ragauge.answering.judges.frame import Truth, Verdict, divided, spread, truths, verdict_frame
+from ragauge.contract.answering import Judge
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.replies import CUT, Reply
@@ -30,7 +31,7 @@ _Keys = list[tuple[str, str]]  # (qid, answer)
 
 
 @dataclass(frozen=True)
-class CragJudge(ChatLLM):
+class CragJudge(ChatLLM, Judge):
     """Class 5, 1 or 4: by rules where they decide, else a chat model says whether the answer is right.
 
     An answer that holds one of `lack_phrases` lacks information. One that is equal to a reference, upper and lower case
@@ -44,9 +45,9 @@ class CragJudge(ChatLLM):
     asks again.
     """
 
-    component: ClassVar[str] = "crag"
-    kind: ClassVar[str] = "chat"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "crag"
+    kind = "chat"
+    uses = frozenset()
 
     lack_phrases: Sequence[str] = ("i don't know",)
     prompt: str | None = None

@@ -7,7 +7,7 @@ import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ragauge.contract.checks import require_choice
 from ragauge.contract.datasets import Dataset
@@ -39,8 +39,8 @@ class DPR(FileSource):
     of all questions. evidence: `first`, the first positive passage; `all`, every one.
     """
 
-    component: ClassVar[str] = "dpr"
-    version: ClassVar[int] = 1
+    component = "dpr"
+    version = 1
 
     name: str = runtime("dpr")
     path: str | Path | None = runtime(None)

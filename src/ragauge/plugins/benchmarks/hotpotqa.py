@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
@@ -34,8 +34,8 @@ class HotpotQA(FileSource):
     included. After them come the extra passages that are not among them, all in file order.
     """
 
-    component: ClassVar[str] = "hotpotqa"
-    version: ClassVar[int] = 1
+    component = "hotpotqa"
+    version = 1
 
     name: str = runtime("hotpotqa")
     path: str | Path | None = runtime(None)
@@ -108,8 +108,8 @@ class TwoWikiMultihopQA(HotpotQA):
     Documents and evidence are as in HotpotQA. The test file has neither answers nor supporting facts.
     """
 
-    component: ClassVar[str] = "2wikimultihopqa"
-    version: ClassVar[int] = 1
+    component = "2wikimultihopqa"
+    version = 1
 
     name: str = runtime("2wikimultihopqa")
     aliases: str | Path | None = runtime(None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ragauge.contract.checks import require, require_text
 from ragauge.contract.datasets import Dataset
@@ -33,8 +33,8 @@ class HuggingFace(FileSource):
     are the evidence. No code of a data set is ever run.
     """
 
-    component: ClassVar[str] = "huggingface"
-    version: ClassVar[int] = 3
+    component = "huggingface"
+    version = 3
 
     name: str = runtime("huggingface")
     path: str | Path | None = runtime(None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ragauge.contract.checks import require_text
 from ragauge.contract.datasets import Dataset
@@ -28,8 +28,8 @@ class IrDatasets(JudgedSource):
     that is judged more than once, as for subtopics, has its highest grade.
     """
 
-    component: ClassVar[str] = "ir_datasets"
-    version: ClassVar[int] = 1
+    component = "ir_datasets"
+    version = 1
 
     name: str = runtime("ir_datasets")
     id: str | None = None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ragauge.contract.checks import require_choice
 from ragauge.contract.datasets import Dataset
@@ -43,8 +43,8 @@ class MuSiQue(OneFile):
     of a file that does not hold one question in both forms.
     """
 
-    component: ClassVar[str] = "musique"
-    version: ClassVar[int] = 1
+    component = "musique"
+    version = 1
 
     name: str = runtime("musique")
     questions: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
@@ -34,8 +34,8 @@ class RAGBench(OneFile):
     `all_relevant_sentence_keys` names. `response` is a generator's answer, not a reference.
     """
 
-    component: ClassVar[str] = "ragbench"
-    version: ClassVar[int] = 1
+    component = "ragbench"
+    version = 1
 
     name: str = runtime("ragbench")
 

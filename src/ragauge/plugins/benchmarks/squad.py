@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import unquote
 
 from ragauge.contract.checks import require_choice
@@ -38,8 +38,8 @@ class SQuAD(OneFile):
     that reaches over the end of a sentence has both sentences as evidence.
     """
 
-    component: ClassVar[str] = "squad"
-    version: ClassVar[int] = 2
+    component = "squad"
+    version = 2
 
     name: str = runtime("squad")
     evidence: str = "first"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ragauge.contract.checks import require, require_flag, require_text
 from ragauge.contract.datasets import Dataset
@@ -44,8 +44,8 @@ class Trec(JudgedSource):
         Judgements of segments are then those of documents, the highest grade first.
     """
 
-    component: ClassVar[str] = "trec"
-    version: ClassVar[int] = 2
+    component = "trec"
+    version = 2
 
     name: str = runtime("trec")
     docs: str | Path | None = runtime(None)

@@ -6,7 +6,7 @@ import logging
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.replies import CUT, Reply
+from ragauge.contract.retrieval import Compressor
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.passages import with_texts
 
@@ -26,7 +27,7 @@ _NUMBER = re.compile(r"^[ \t]*\[(\d{1,4})\][ \t]*:?", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class LLMCompressor:
+class LLMCompressor(Compressor):
     """The parts that the job's chat model copies from a topic's passages; needs an llm that is a chat model.
 
     per: `passage` asks once for every passage, `topic` once for all passages of a topic, numbered.
@@ -39,12 +40,12 @@ class LLMCompressor:
     for again in a rerun. A topic's text is whatever the model wrote: it is not checked against the passage.
     """
 
-    component: ClassVar[str] = "llm"
-    version: ClassVar[int] = 3
-    kind: ClassVar[str] = "llm"
-    uses: ClassVar[frozenset[str]] = frozenset({"chat"})
-    needs_chat: ClassVar[bool] = True
-    counts: ClassVar[tuple[str, ...]] = ("compressor_failed",)
+    component = "llm"
+    version = 3
+    kind = "llm"
+    uses = frozenset({"chat"})
+    needs_chat = True
+    counts = ("compressor_failed",)
 
     per: Literal["passage", "topic"] = "passage"
     depth: int | None = 10

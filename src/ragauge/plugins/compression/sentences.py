@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ import pandas as pd
 from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.retrieval import Compressor
 from ragauge.retrieval.passages import with_texts
 from ragauge.texts.sentences import sentence_spans
 
@@ -21,7 +22,7 @@ _DECIMALS = 12  # beyond this a sum of products depends on the processor; equal 
 
 
 @dataclass(frozen=True)
-class SentenceCompressor:
+class SentenceCompressor(Compressor):
     """Keeps of a topic's passages the sentences of the highest cosine to the question, in their order.
 
     share: at most this share of the topic's text is kept, best sentence first; the best one always is. None is no
@@ -33,10 +34,10 @@ class SentenceCompressor:
     Source: the extractive compressor of Xu, Shi and Choi, RECOMP, ICLR 2024, with the config's embedder.
     """
 
-    component: ClassVar[str] = "sentences"
-    version: ClassVar[int] = 2
-    kind: ClassVar[str] = "sentences"
-    uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
+    component = "sentences"
+    version = 2
+    kind = "sentences"
+    uses = frozenset({"embedder"})
 
     share: float | None = 0.5
     of: Literal["characters", "sentences"] = "characters"

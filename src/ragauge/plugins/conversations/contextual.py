@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_flag
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.retrieval import Rewriter
 from ragauge.contract.topics import HISTORY, STANDALONE, spoken
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.queries import parse_queries, with_question, written_by_llm
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Contextual:
+class Contextual(Rewriter):
     """The question of a later turn, rewritten to be understood without the turns before it.
 
     by: `recorded` takes the dataset's column `standalone_question`, `llm` asks the chat model, one request a topic, and
@@ -32,13 +33,12 @@ class Contextual:
     Source: Anantha et al., Open-Domain Question Answering Goes Conversational via Question Rewriting, NAACL 2021.
     """
 
-    component: ClassVar[str] = "contextual"
-    version: ClassVar[int] = 2
-    kind: ClassVar[str] = "queries"
-    feedback: ClassVar[bool] = False
-    stands_alone: ClassVar[bool] = True
-    union: ClassVar[Literal["rrf"]] = "rrf"
-    rrf_constant: ClassVar[float] = 60
+    component = "contextual"
+    version = 2
+    kind = "queries"
+    stands_alone = True
+    union = "rrf"
+    rrf_constant = 60
 
     by: Literal["auto", "recorded", "llm", "history"] = "auto"
     with_question: bool = False

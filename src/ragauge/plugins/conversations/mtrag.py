@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ragauge.contract.checks import require_text
 from ragauge.contract.datasets import Dataset
@@ -39,8 +39,8 @@ class MTRAG(FileSource):
     The attribute `earlier_evidence` of a turn is yes or no: whether any of its evidence was that of an earlier turn.
     """
 
-    component: ClassVar[str] = "mtrag"
-    version: ClassVar[int] = 2
+    component = "mtrag"
+    version = 2
 
     name: str = runtime("mtrag")
     path: str | Path | None = runtime(None)

@@ -6,12 +6,11 @@ import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pandas as pd
 
 from ragauge.contract.checks import require, require_count
-from ragauge.contract.datasets import Dataset
+from ragauge.contract.datasets import Dataset, Source
 from ragauge.contract.identity import runtime
 from ragauge.contract.topics import CONVERSATION, HISTORY, STANDALONE, TURN
 
@@ -41,7 +40,7 @@ _FACTS = (
 
 
 @dataclass(frozen=True)
-class MadeConversations:
+class MadeConversations(Source):
     """Documents on towns that do not exist, and conversations on two of them each, a fact a turn.
 
     The first turn names the first town, and the turn after half of them the second one; the others say it and its.
@@ -51,8 +50,7 @@ class MadeConversations:
     conversations: 2 to 1,000. turns: 2 to 8 of each. towns: 4 to 200 documents. seed: another world.
     """
 
-    component: ClassVar[str] = "conversations"
-    version: ClassVar[int] = 1
+    component = "conversations"
 
     name: str = runtime("conversations")
     conversations: int = 30

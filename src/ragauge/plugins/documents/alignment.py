@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ import pandas as pd
 from ragauge.contract.answer_measures import NO_ANSWER, NO_CONTEXT, NO_EVIDENCE, NOTHING_USED
 from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.component import Tools
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo, MeasuresPassages, VariesContexts
 from ragauge.llms.json_replies import Found, ask_all, json_of
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.answers import TokenF1
@@ -66,12 +66,12 @@ def alignment(
 
 
 @dataclass(frozen=True)
-class Alignment:
+class Alignment(AnswerMeasure):
     """The base of the three ways: a topic's values from the passages behind its answer."""
 
-    version: ClassVar[int] = 2
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = INFOS
-    needs: ClassVar[frozenset[str]] = frozenset({"answers", "contexts"})
+    version = 2
+    infos = INFOS
+    needs = frozenset({"answers", "contexts"})
 
     top: int | None = None
     persistence: float = 0.8
@@ -141,7 +141,7 @@ class Alignment:
 
 
 @dataclass(frozen=True)
-class ByWords(Alignment):
+class ByWords(Alignment, MeasuresPassages):
     """An answer rests on the passages that hold its words (`ragauge.plugins.documents.attribution`).
 
     held: the least share of the answer's own words that such a passage holds.
@@ -150,7 +150,7 @@ class ByWords(Alignment):
         else in equal shares.
     """
 
-    component: ClassVar[str] = "alignment_words"
+    component = "alignment_words"
 
     held: float = 0.2
     share: float = 0.25
@@ -183,13 +183,13 @@ class ByWords(Alignment):
 
 
 @dataclass(frozen=True)
-class ByLLM(Alignment):
+class ByLLM(Alignment, MeasuresPassages):
     """An answer rests on the passages that a chat model names: one request per distinct answer and context.
 
     prompt ($question, $passages, $answer): a text, or the name of a .txt file; null for the shipped one.
     """
 
-    component: ClassVar[str] = "alignment_llm"
+    component = "alignment_llm"
 
     prompt: str | None = None
 
@@ -252,7 +252,7 @@ class ByLLM(Alignment):
 
 
 @dataclass(frozen=True)
-class ByLeavingOut(Alignment):
+class ByLeavingOut(Alignment, VariesContexts):
     """An answer rests on the passages without which the llm answers something else.
 
     The context without one passage is what is left of it, joined by one space; nothing takes its place. So k
@@ -262,11 +262,11 @@ class ByLeavingOut(Alignment):
     A text that stands in two passages is missed with neither, so then none of the two counts.
     """
 
-    component: ClassVar[str] = "alignment_leave_one_out"
-    varies: ClassVar[Literal["ranking", "context"]] = "context"
-    calls: ClassVar[str] = "alignment_"
-    judged: ClassVar[bool] = False
-    needs: ClassVar[frozenset[str]] = frozenset({"answers", "contexts", "generator"})
+    component = "alignment_leave_one_out"
+    varies = "context"
+    calls = "alignment_"
+    judged = False
+    needs = frozenset({"answers", "contexts", "generator"})
 
     changed: float = 0.5
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from ragauge.contract.answer_measures import NO_CONTEXT, NO_REFERENCE
 from ragauge.contract.checks import require, require_choice, require_count, require_number
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, VariesContexts
 from ragauge.contract.topics import is_unanswerable, references
 from ragauge.measures.answers import Contains, ExactMatch, TokenF1
 from ragauge.measures.rankings import metric_of
@@ -35,7 +35,7 @@ _ALWAYS_CUT = ("P", "R", "Success")
 
 
 @dataclass(frozen=True)
-class ERag:
+class ERag(VariesContexts):
     """Measures of the ranking, with relevance labels from the LLM's answers to each text alone.
 
     depth: how many of the ranked texts the LLM gets, each alone; one longer than n_tokens is cut there.
@@ -49,11 +49,9 @@ class ERag:
     A topic without hits scores 0. One with a text whose answer failed has no value.
     """
 
-    component: ClassVar[str] = "erag"
-    version: ClassVar[int] = 1
-    uses: ClassVar[frozenset[str]] = frozenset()
-    varies: ClassVar[Literal["ranking", "context"]] = "ranking"
-    calls: ClassVar[str] = "erag_"
+    component = "erag"
+    varies = "ranking"
+    calls = "erag_"
 
     depth: int = 10
     by: str = "contains"

@@ -10,7 +10,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ import pandas as pd
 from ragauge.contract.answer_measures import NO_CONTEXT, NO_EVIDENCE, NO_REFERENCE
 from ragauge.contract.checks import require_count, require_number
 from ragauge.contract.component import Tools
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, VariesContexts
 from ragauge.plugins.documents.erag import FAILED, SECTION, ERag, references_of
 from ragauge.plugins.documents.use import holds_evidence
 
@@ -26,7 +25,7 @@ LACK = 1  # the judge's class of an answer that abstains
 
 
 @dataclass(frozen=True)
-class Udcg:
+class Udcg(VariesContexts):
     """The logistic function of the mean utility of the first `depth` texts of a ranking, in [0, 1].
 
     A text's utility is 1 - P(the llm abstains from an answer, given the text alone) where it holds evidence.
@@ -40,13 +39,11 @@ class Udcg:
     answer or verdict failed has no value, nor has one without evidence or without a reference answer.
     """
 
-    component: ClassVar[str] = "udcg"
-    version: ClassVar[int] = 1
-    uses: ClassVar[frozenset[str]] = frozenset()
-    varies: ClassVar[Literal["ranking", "context"]] = "ranking"
-    calls: ClassVar[str] = "udcg_"
-    judged: ClassVar[bool] = True
-    needs: ClassVar[frozenset[str]] = frozenset({"references", "evidence", "contexts", "generator", "judge"})
+    component = "udcg"
+    varies = "ranking"
+    calls = "udcg_"
+    judged = True
+    needs = frozenset({"references", "evidence", "contexts", "generator", "judge"})
 
     depth: int = 10
     distraction: float = 1 / 3

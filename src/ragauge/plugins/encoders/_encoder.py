@@ -17,6 +17,7 @@ from ragauge.contract.engine import in_blocks
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import Batches, in_pieces
 from ragauge.contract.identity import later, named, runtime
+from ragauge.contract.retrieval import Retriever
 from ragauge.retrieval.pretrained import first_line, hub_folder, model_digest, quiet, read_json, safe_parts
 from ragauge.retrieval.reading import Reader, reader_of
 from ragauge.store.vectors import VectorCache, vectors_name
@@ -34,7 +35,7 @@ _TEXTS = 8192  # whose arrays are in memory at a time while an index is built
 
 
 @dataclass(frozen=True)
-class EncoderRetriever:
+class EncoderRetriever(Retriever):
     """The base of retrievers over a model that gives a text an array with any number of rows.
 
     model: the name of a sentence-transformers model on the hub, or the path of its folder; for a sweep over retrievers
@@ -46,10 +47,8 @@ class EncoderRetriever:
 
     kind_of_model: ClassVar[Kind]
     rows_of_record: ClassVar[int]  # rows of a text that one record of the cache holds
-    uses: ClassVar[frozenset[str]] = frozenset()
-    reorder_after_cut: ClassVar[bool] = False
-    indexes_batches: ClassVar[bool] = True
-    search_columns: ClassVar[tuple[str, ...]] = ("docno",)
+    indexes_batches = True
+    search_columns = ("docno",)
 
     model: str  # of a mapping, after __post_init__ this retriever's own
     top_k: int = 30

@@ -37,7 +37,7 @@ class LateInteraction(EncoderRetriever):
     Source: Khattab and Zaharia, ColBERT, SIGIR 2020, section 3.3.
     """
 
-    component: ClassVar[str] = "late_interaction"
+    component = "late_interaction"
     kind_of_model: ClassVar[Kind] = "MultiVectorEncoder"
     rows_of_record: ClassVar[int] = 32
 

@@ -38,7 +38,7 @@ class LearnedSparse(EncoderRetriever):
     Source: Formal, Piwowarski and Clinchant, SPLADE, SIGIR 2021.
     """
 
-    component: ClassVar[str] = "learned_sparse"
+    component = "learned_sparse"
     kind_of_model: ClassVar[Kind] = "SparseEncoder"
     rows_of_record: ClassVar[int] = 128
 

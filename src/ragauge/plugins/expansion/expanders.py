@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from ragauge.contract import frames
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tokenizer, Tools
 from ragauge.contract.errors import DataError
+from ragauge.contract.retrieval import Expander
 from ragauge.retrieval.passages import passages_of
 from ragauge.retrieval.ranking import ranks_within
 
@@ -84,7 +84,7 @@ _BLOCK_DOCS = 4096  # whose tokens are in memory at a time
 
 
 @dataclass(frozen=True)
-class ParentExpander:
+class ParentExpander(Expander):
     """The passage of `tokens` tokens of the document around every hit: small chunks found, large ones read.
 
     The hit stands in the middle; at an end of the document the passage takes from the other side what is
@@ -93,9 +93,9 @@ class ParentExpander:
     that are expanded, all others are left out; None is all hits.
     """
 
-    component: ClassVar[str] = "parent"
-    kind: ClassVar[str] = "parent"
-    uses: ClassVar[frozenset[str]] = frozenset({"tokenizer"})
+    component = "parent"
+    kind = "parent"
+    uses = frozenset({"tokenizer"})
 
     tokens: int = 512
     depth: int | None = None
@@ -123,15 +123,14 @@ class ParentExpander:
 
 
 @dataclass(frozen=True)
-class DocumentExpander:
+class DocumentExpander(Expander):
     """The whole document of every hit, once, at the place of its best chunk.
 
     depth: best hits of a topic whose documents are taken, all others are left out; None is all hits.
     """
 
-    component: ClassVar[str] = "document"
-    kind: ClassVar[str] = "document"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "document"
+    kind = "document"
 
     depth: int | None = None
 
@@ -188,7 +187,7 @@ def windows(spans: pd.DataFrame, texts: list[str], tokenizer: Tokenizer, tokens:
 
 
 @dataclass(frozen=True)
-class NeighbourExpander:
+class NeighbourExpander(Expander):
     """Every hit with `width` chunks before and behind it in the same document.
 
     The passage is the document's text from the first of these chunks to the end of the last. With one
@@ -196,9 +195,8 @@ class NeighbourExpander:
     others are left out; None is all hits.
     """
 
-    component: ClassVar[str] = "neighbours"
-    kind: ClassVar[str] = "neighbours"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "neighbours"
+    kind = "neighbours"
 
     width: int = 1
     depth: int | None = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from ragauge.contract.datasets import Dataset
+from ragauge.contract.datasets import Dataset, Source
 from ragauge.plugins.fictional.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FictionalWorld(Parameters):
+class FictionalWorld(Parameters, Source):
     """Articles on people, towns, firms, works and events that do not exist, and questions on them.
 
     No model can have read them. The same parameters give the same bytes on every machine.
@@ -29,8 +29,8 @@ class FictionalWorld(Parameters):
         for the topics that have such a twin.
     """
 
-    component: ClassVar[str] = "fictional"
-    version: ClassVar[int] = 2
+    component = "fictional"
+    version = 2
 
     def files(self) -> Mapping[str, Path]:
         """None: it reads no files."""

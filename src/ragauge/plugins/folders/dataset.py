@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import quote
 
 import pandas as pd
@@ -36,8 +36,8 @@ class Folder(FileSource):
         unpacked, is a bad row.
     """
 
-    component: ClassVar[str] = "folder"
-    version: ClassVar[int] = 3
+    component = "folder"
+    version = 3
 
     name: str = runtime("folder")
     path: str | Path | None = runtime(None)

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ragauge.contract.answering import judges_together
 from ragauge.contract.checks import require
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metrics import OF_VERDICTS, closest, is_known, measure_metrics
-from ragauge.contract.offers import AnswerMeasureOffers, PartOffers, offered
 from ragauge.estimate.slicing import text_of
 from ragauge.findings.order import metrics_of_jobs
 from ragauge.findings.slices import metric_names, metrics_of_slices
@@ -135,7 +133,7 @@ def check_looks(cfg: DictConfig, pipeline: Pipeline, gate: Gate, found: Sequence
         raise ConfigError(
             f"{key}: its bounds are for the population that the topics come from: use sample_target=population"
         )
-    if judges_together(pipeline.components.judge):
+    if pipeline.components.judge.mode == "batch":
         raise ConfigError(f"{key}: judge.mode=batch judges all jobs of a sweep at once; use judge.mode=single")
     if gate.look is not None:
         raise ConfigError(f"{key} and gate.look: the job takes its looks itself; leave gate.look out")
@@ -155,14 +153,15 @@ def _decides(bound: Bound) -> bool:
 def metrics_of_job(pipeline: Pipeline) -> list[str]:
     """The names, some with a *, of the metrics that a job may log; slices only of the dataset's."""
     measures = [info.name for info in pipeline.answer_measures]
-    of_answers = [offered(measure, AnswerMeasureOffers) for measure in pipeline.components.answers.values()]
-    parts = [offered(getattr(pipeline.components, group), PartOffers) for group in GROUPS]
+    of_answers = list(pipeline.components.answers.values())
+    parts = [getattr(pipeline.components, group) for group in GROUPS]
     return [
         *metrics_of_jobs(),
         *measure_metrics(measures),
         *metrics_of_slices(pipeline.sliced, measures),
         *(metric_of(full_name(name)) for name in pipeline.measures),
-        *(name for part in parts for name in (*part.counts, *part.topic_counts)),
+        *(name for part in parts for name in part.counts),
+        *pipeline.components.reranker.topic_counts,
         *(name for measure in of_answers for name in measure.job_metrics),
     ]
 

@@ -23,13 +23,13 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.answering import ASKED, AsksForAnswers
-from ragauge.contract.component import BringsChat, Embedder, Role, Tools
+from ragauge.contract.component import Embedder, Role, Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import as_frame
 from ragauge.contract.identity import identity
-from ragauge.contract.offers import PartOffers, offered
 from ragauge.contract.progress import progress
 from ragauge.contract.provenance import hardware
+from ragauge.contract.retrieval import BringsTexts, Retriever
 from ragauge.contract.workplace import FreshWorkplace
 from ragauge.experiment.measure_needs import untold
 from ragauge.experiment.needs import stand_ins, unknown_contexts
@@ -61,8 +61,7 @@ def latency(pipeline: Pipeline, n_topics: int, seed: int) -> dict[str, float]:
     topics.
     """
     parts = (pipeline.components.retriever, pipeline.components.llm)
-    says = [offered(part, PartOffers) for part in parts]
-    if any(RECORDED in (part.component, part.kind) for part in says):
+    if any(RECORDED in (part.component, part.kind) for part in parts):
         raise ConfigError("what is recorded was not asked now; a file may tell `seconds` of its answers")
     chosen = _chosen(pipeline.frame("topics"), n_topics, seed)
     if len(chosen) < 2:
@@ -161,7 +160,7 @@ def _percentiles(rows: pd.DataFrame, n_sent: int) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class _Uncached:
+class _Uncached(Embedder):
     """An embedder that computes every vector; keeps files derived from its model at `root`."""
 
     model: Embedder
@@ -235,7 +234,7 @@ class _Runner:
 
     def _chat_of(self, stage: Stage) -> SharedChat | None:
         """The chat model that a stage's component asks, as in the job."""
-        own = isinstance(stage.component, BringsChat) and "chat" in stage.uses
+        own = stage.component is not None and stage.component.own_chat is not None and "chat" in stage.uses
         return SharedChat(stage.component.own_chat) if own else self._chat
 
     def _outside(self) -> dict[str, pd.DataFrame]:
@@ -287,7 +286,7 @@ class _Runner:
 
 def _kept_loaded(retriever: Any) -> Any:
     """A copy of the retriever that loads an index once, as a service does; also its parts."""
-    if not callable(getattr(retriever, "transformer", None)) or isinstance(retriever, type):
+    if not isinstance(retriever, Retriever) or isinstance(retriever, BringsTexts):
         return retriever
     # Its own class stays, by which stages ask what it can do.
     loaded = copy.copy(retriever)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from ragauge.contract.answer_measures import NO_ANSWER, NO_CLAIMS, NO_REFERENCE
 from ragauge.contract.checks import is_number, require, require_count
 from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.identity import runtime
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
 from ragauge.contract.topics import references
 from ragauge.llms.json_replies import OK, Found
 from ragauge.plugins.llm_measures.claims import (
@@ -51,7 +51,7 @@ def claims_f1(match: Match) -> float:
 
 
 @dataclass(frozen=True)
-class AnswerCorrectness:
+class AnswerCorrectness(AnswerMeasure):
     """The weighted mean of the F1 of claims and of the similarity to the reference answer.
 
     weights: those of the F1, and of the cosine of answer and reference answer by the configured embedder; where the
@@ -65,11 +65,11 @@ class AnswerCorrectness:
     class a claim twice or not at all.
     """
 
-    component: ClassVar[str] = "answer_correctness"
-    version: ClassVar[int] = 2
-    needs: ClassVar[frozenset[str]] = frozenset({"references", "answers"})
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = _INFOS
-    may_lack_claims: ClassVar[bool] = True
+    component = "answer_correctness"
+    version = 2
+    needs = frozenset({"references", "answers"})
+    infos = _INFOS
+    may_lack_claims = True
 
     weights: Sequence[float] = _WEIGHTS
     repeat: int = runtime(0)

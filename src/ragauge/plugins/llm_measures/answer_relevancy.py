@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from ragauge.contract.answer_measures import NO_ANSWER
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
 from ragauge.contract.topics import STANDALONE
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, truth_of
 from ragauge.llms.prompts import fill
@@ -44,7 +44,7 @@ def relevancy(cosines: Sequence[float], noncommittal: bool) -> float:
 
 
 @dataclass(frozen=True)
-class AnswerRelevancy:
+class AnswerRelevancy(AnswerMeasure):
     """The mean cosine of the question to questions that an LLM generates from the answer alone.
 
     questions: how many are generated, by one request for every distinct answer; RAGAS sends as many equal
@@ -56,11 +56,11 @@ class AnswerRelevancy:
     Missing, with a status: replies that failed or cannot be read.
     """
 
-    component: ClassVar[str] = "answer_relevancy"
-    version: ClassVar[int] = 2
-    uses: ClassVar[frozenset[str]] = frozenset({"chat", "embedder"})
-    needs: ClassVar[frozenset[str]] = frozenset({"answers"})
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = _INFOS
+    component = "answer_relevancy"
+    version = 2
+    uses = frozenset({"chat", "embedder"})
+    needs = frozenset({"answers"})
+    infos = _INFOS
 
     questions: int = 3
     repeat: int = runtime(0)

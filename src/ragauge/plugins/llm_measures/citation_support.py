@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
@@ -15,7 +15,7 @@ from ragauge.contract.answer_measures import NO_ANSWER, NO_CITATIONS, NO_CLAIMS,
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures import read_prompt
@@ -37,7 +37,7 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CitationSupport:
+class CitationSupport(MeasuresPassages):
     """Weighted precision and recall of an answer's citations: full support counts 1, partial 0.5, none 0.
 
     support_precision: mean weight of the citations that are judged; missing without any. support_recall: mean over all
@@ -52,9 +52,9 @@ class CitationSupport:
     $passage, $statement): a text, or the name of a .txt file; null for the shipped one.
     """
 
-    component: ClassVar[str] = "citation_support"
-    version: ClassVar[int] = 2
-    needs: ClassVar[frozenset[str]] = frozenset({"answers", "contexts", "citations"})
+    component = "citation_support"
+    version = 2
+    needs = frozenset({"answers", "contexts", "citations"})
 
     by: Literal["llm", "words"] = "llm"
     citations: Literal["first", "all"] = "first"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
@@ -15,7 +15,7 @@ from ragauge.contract.answer_measures import NO_ANSWER, NO_CITATIONS, NO_CLAIMS,
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted, truth_of
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures import read_prompt
@@ -67,7 +67,7 @@ def answers_with_marks(answers: pd.DataFrame) -> list[tuple[str, object]]:
 
 
 @dataclass(frozen=True)
-class Citations:
+class Citations(MeasuresPassages):
     """Recall and precision of the citations in an answer, by sentence.
 
     citation_recall: share of the sentences whose cited passages together support them; a sentence without a
@@ -87,9 +87,9 @@ class Citations:
     $passages, $statement): a text, or the name of a .txt file; null for the shipped one.
     """
 
-    component: ClassVar[str] = "citations"
-    version: ClassVar[int] = 2
-    needs: ClassVar[frozenset[str]] = frozenset({"answers", "contexts", "citations"})
+    component = "citations"
+    version = 2
+    needs = frozenset({"answers", "contexts", "citations"})
 
     by: Literal["llm", "words"] = "llm"
     prompt: str | None = None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
 from ragauge.contract.answer_measures import NO_CONTEXT
 from ragauge.contract.component import Tools
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresRanking
 from ragauge.llms.json_replies import OK, ask_each
 from ragauge.plugins.llm_measures.prompt_tokens import Told, read_told
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
@@ -17,7 +17,7 @@ from ragauge.retrieval.passages import standing
 
 
 @dataclass(frozen=True)
-class ContextPerplexity:
+class ContextPerplexity(MeasuresRanking):
     """The log perplexity of the context given the question, in nats per token, 0 or more; high is improbable.
 
     It is (ln P(question) - ln P(question, context)) / (tokens of the context), by the chain rule: one request for each
@@ -27,11 +27,10 @@ class ContextPerplexity:
     llm: the model that is asked, a `ragauge.llms.chat.Evaluator` of `PromptTokens`.
     """
 
-    component: ClassVar[str] = "context_perplexity"
-    version: ClassVar[int] = 1
-    uses: ClassVar[frozenset[str]] = frozenset({"chat"})
-    needs: ClassVar[frozenset[str]] = frozenset({"contexts"})
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
+    component = "context_perplexity"
+    uses = frozenset({"chat"})
+    needs = frozenset({"contexts"})
+    infos = (
         AnswerMeasureInfo(
             "context_log_perplexity", "log perplexity of the context", "lower", "ratio", "Without evidence", "context",
             False,

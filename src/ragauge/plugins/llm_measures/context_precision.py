@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -12,7 +12,7 @@ from ragauge.contract.answer_measures import NO_CONTEXT, NO_REFERENCE
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages
 from ragauge.contract.topics import is_unanswerable, references
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted, truth_of
 from ragauge.llms.prompts import fill
@@ -32,7 +32,7 @@ _BLANK = Useful(False, None)  # the verdict on a passage without any text, where
 
 
 @dataclass(frozen=True)
-class ContextPrecision:
+class ContextPrecision(MeasuresPassages):
     """Mean of precision@k over the ranks k of the useful passages of a context; 0 where none is useful.
 
     A passage is useful if it helped to arrive at a reference answer. One that the budget cut counts as whole,
@@ -43,11 +43,11 @@ class ContextPrecision:
     $references, $passage): a text, or the name of a .txt file; null for the shipped one.
     """
 
-    component: ClassVar[str] = "context_precision"
-    version: ClassVar[int] = 2
-    uses: ClassVar[frozenset[str]] = frozenset({"chat"})
-    needs: ClassVar[frozenset[str]] = frozenset({"references", "contexts"})
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
+    component = "context_precision"
+    version = 2
+    uses = frozenset({"chat"})
+    needs = frozenset({"references", "contexts"})
+    infos = (
         AnswerMeasureInfo("context_precision", "context precision", unit="share", section="Contexts", of="context"),
     )
 

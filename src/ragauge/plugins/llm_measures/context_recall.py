@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -13,7 +13,7 @@ from ragauge.contract.answer_measures import NO_CLAIMS, NO_REFERENCE
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages
 from ragauge.contract.topics import references
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of
 from ragauge.llms.prompts import fill
@@ -44,7 +44,7 @@ Ways = tuple[tuple[frozenset[int], ...], ...]
 
 
 @dataclass(frozen=True)
-class ContextRecall:
+class ContextRecall(MeasuresPassages):
     """Share of the reference answer's statements that the context supports; 0 without a context.
 
     The statements are asked for once a topic, whatever the retriever and the budget, and are those that
@@ -55,13 +55,13 @@ class ContextRecall:
         EACL 2024, and its documentation), which lists the statements again and judges them in every sample.
     """
 
-    component: ClassVar[str] = "context_recall"
-    version: ClassVar[int] = 3
-    uses: ClassVar[frozenset[str]] = frozenset({"chat"})
-    needs: ClassVar[frozenset[str]] = frozenset({"references", "contexts"})
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (_INFO,)
-    may_lack_claims: ClassVar[bool] = True
-    sees_longest: ClassVar[bool] = True
+    component = "context_recall"
+    version = 3
+    uses = frozenset({"chat"})
+    needs = frozenset({"references", "contexts"})
+    infos = (_INFO,)
+    may_lack_claims = True
+    sees_longest = True
 
     repeat: int = runtime(0)
     prompts: Any = field(init=False, repr=False, default_factory=partial(prompts, CLAIMS, IN_SENTENCES))

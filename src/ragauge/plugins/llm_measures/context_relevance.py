@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -13,7 +13,7 @@ from ragauge.contract.answer_measures import NO_CONTEXT, NO_EVIDENCE
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages
 from ragauge.contract.topics import is_unanswerable
 from ragauge.llms.json_replies import OK, ask_each, json_of
 from ragauge.llms.prompts import fill
@@ -24,7 +24,7 @@ from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 
 
 @dataclass(frozen=True)
-class ContextRelevance:
+class ContextRelevance(MeasuresPassages):
     """Share of a context's sentences that are needed to answer the question, in [0, 1].
 
     Which are needed is asked once for the sentences of the longest context that the job lays out, whatever
@@ -36,14 +36,14 @@ class ContextRelevance:
     $sentences): a text, or the name of a .txt file; null for the shipped one.
     """
 
-    component: ClassVar[str] = "context_relevance"
-    version: ClassVar[int] = 3
-    uses: ClassVar[frozenset[str]] = frozenset({"chat"})
-    needs: ClassVar[frozenset[str]] = frozenset({"contexts"})
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
+    component = "context_relevance"
+    version = 3
+    uses = frozenset({"chat"})
+    needs = frozenset({"contexts"})
+    infos = (
         AnswerMeasureInfo("context_relevance", "context relevance", unit="share", section="Contexts", of="context"),
     )
-    sees_longest: ClassVar[bool] = True
+    sees_longest = True
 
     by: Literal["sentences", "chars"] = "sentences"
     prompt: str | None = None

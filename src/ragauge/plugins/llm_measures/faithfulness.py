@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -13,7 +13,7 @@ from ragauge.contract.answer_measures import NO_ANSWER, NO_CLAIMS, NO_CONTEXT
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import later, runtime
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages
 from ragauge.contract.topics import HISTORY, spoken
 from ragauge.llms.json_replies import OK, Found
 from ragauge.plugins.llm_measures.claims import (
@@ -51,7 +51,7 @@ def faithfulness(verdicts: Sequence[Verdict]) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class Faithfulness:
+class Faithfulness(MeasuresPassages):
     """Share of an answer's claims that its context supports, or the earlier turns of its conversation.
 
     by: `llm` asks for the claims of the answer and for the verdict of the context on them, in three ways. `words` is a
@@ -67,10 +67,10 @@ class Faithfulness:
     context (or history), replies that failed or cannot be read.
     """
 
-    component: ClassVar[str] = "faithfulness"
-    version: ClassVar[int] = 2
-    needs: ClassVar[frozenset[str]] = frozenset({"answers", "contexts"})
-    may_lack_claims: ClassVar[bool] = True
+    component = "faithfulness"
+    version = 2
+    needs = frozenset({"answers", "contexts"})
+    may_lack_claims = True
 
     by: Literal["llm", "words"] = "llm"
     against: Literal["context", "history", "both"] = later("context")

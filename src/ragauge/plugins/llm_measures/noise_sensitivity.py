@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -13,7 +13,7 @@ from ragauge.contract.answer_measures import NO_ANSWER, NO_CLAIMS, NO_CONTEXT, N
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages
 from ragauge.contract.topics import references
 from ragauge.llms.json_replies import OK
 from ragauge.plugins.llm_measures.claims import (
@@ -70,7 +70,7 @@ def claim_sources(
 
 
 @dataclass(frozen=True)
-class NoiseSensitivity:
+class NoiseSensitivity(MeasuresPassages):
     """The shares of an answer's claims that are wrong and come from the context.
 
     Two values: from relevant passages, and from irrelevant ones. All that it asks for is what faithfulness,
@@ -82,13 +82,13 @@ class NoiseSensitivity:
     that states nothing), replies that failed or cannot be read.
     """
 
-    component: ClassVar[str] = "noise_sensitivity"
-    version: ClassVar[int] = 3
-    uses: ClassVar[frozenset[str]] = frozenset({"chat"})
-    needs: ClassVar[frozenset[str]] = frozenset({"references", "answers", "contexts"})
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = _INFOS
-    may_lack_claims: ClassVar[bool] = True
-    sees_longest: ClassVar[bool] = True
+    component = "noise_sensitivity"
+    version = 3
+    uses = frozenset({"chat"})
+    needs = frozenset({"references", "answers", "contexts"})
+    infos = _INFOS
+    may_lack_claims = True
+    sees_longest = True
 
     repeat: int = runtime(0)
     prompts: Any = field(

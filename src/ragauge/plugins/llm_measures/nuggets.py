@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 import pandas as pd
 
@@ -19,7 +18,7 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
 from ragauge.contract.topics import is_unanswerable, references
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill
@@ -47,7 +46,7 @@ Nuggets = tuple[Nugget, ...]
 
 
 @dataclass(frozen=True)
-class NuggetRecall:
+class NuggetRecall(AnswerMeasure):
     """How many of a topic's nuggets an answer states: five shares of one request per distinct answer.
 
     With s_i = 1 for support, 0.5 for partial support, 0 for none, V the vital nuggets and O the okay ones:
@@ -67,9 +66,9 @@ class NuggetRecall:
         $nuggets, $count): a text, or the name of a .txt file; null for the shipped one.
     """
 
-    component: ClassVar[str] = "nuggets"
-    version: ClassVar[int] = 2
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = tuple(
+    component = "nuggets"
+    version = 2
+    infos = tuple(
         AnswerMeasureInfo(f"nuggets_{name}", label, unit="share", section="Nuggets")
         for name, label in zip(NAMES, _LABELS, strict=True)
     )

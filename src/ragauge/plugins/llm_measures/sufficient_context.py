@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -12,7 +12,7 @@ from ragauge.contract.answer_measures import NO_CONTEXT
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresRanking
 from ragauge.llms.json_replies import OK, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill
 from ragauge.plugins.llm_measures import read_prompt
@@ -31,7 +31,7 @@ class Verdict(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SufficientContext:
+class SufficientContext(MeasuresRanking):
     """Whether the context alone allows concluding an answer to the question: 1 or 0.
 
     sufficient_context: 1 where the verdict is sufficient. contradictory_context: 1 where passages of the context
@@ -43,11 +43,11 @@ class SufficientContext:
     $passages): a text, or the name of a .txt file; null for the shipped one.
     """
 
-    component: ClassVar[str] = "sufficient_context"
-    version: ClassVar[int] = 2
-    uses: ClassVar[frozenset[str]] = frozenset({"chat"})
-    needs: ClassVar[frozenset[str]] = frozenset({"contexts"})
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
+    component = "sufficient_context"
+    version = 2
+    uses = frozenset({"chat"})
+    needs = frozenset({"contexts"})
+    infos = (
         AnswerMeasureInfo("sufficient_context", "sufficient context", unit="share", section="Contexts", of="context"),
         AnswerMeasureInfo(
             "contradictory_context", "contradictory context", "lower", "share", "Contexts", "context", False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ragauge.contract.checks import require_choice
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import later
-from ragauge.contract.measures import Pieces
+from ragauge.contract.measures import MeasuresPieces, Pieces
 from ragauge.llms.json_replies import ask_all, json_of, truth_of
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.matching import CORRECTIONS
@@ -25,7 +24,7 @@ _Pair = tuple[str, str]  # part of the evidence, passage
 
 
 @dataclass(frozen=True)
-class Support:
+class Support(MeasuresPieces):
     """1 where a single passage of the context states the evidence part, in whatever words, else 0.
 
     The evaluator is asked once about each pair of part and passage, whatever the retriever, the rank and the
@@ -38,11 +37,10 @@ class Support:
     asked about unrelated passages, too.
     """
 
-    component: ClassVar[str] = "support"
-    name: ClassVar[str] = "support"
-    version: ClassVar[int] = 1
-    uses: ClassVar[frozenset[str]] = frozenset({"chat"})
-    counts: ClassVar[tuple[str, ...]] = ("measure_failed",)
+    component = "support"
+    name = "support"
+    uses = frozenset({"chat"})
+    counts = ("measure_failed",)
 
     prompt: str | None = None
     correct: str = later("none")

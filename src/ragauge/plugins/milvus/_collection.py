@@ -14,7 +14,6 @@ import pandas as pd
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
-from ragauge.contract.offers import EmbedderOffers, offered
 from ragauge.store import canonical_json, locked
 
 # The fields; words is what the server makes of text.
@@ -76,7 +75,7 @@ class ChunkCollection:
 
         ConfigError where the embedder gives windows of a chunk vectors of their own: a row has one.
         """
-        if self.vectors is not None and offered(tools.embedder, EmbedderOffers).windows([]) is not None:
+        if self.vectors is not None and tools.embedder.windows([]) is not None:
             raise ConfigError("embedder.long=max: retriever=milvus keeps one vector a chunk; mean, or retriever=sim")
         for rows in self._rows(chunks, tools):
             if rows[0][ID] == 0:

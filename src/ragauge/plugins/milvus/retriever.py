@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -18,6 +18,7 @@ from ragauge.contract.checks import require, require_choice, require_count, requ
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.retrieval import Retriever
 from ragauge.plugins.milvus import _clients
 from ragauge.plugins.milvus._collection import (
     ID,
@@ -49,7 +50,7 @@ Ask = Callable[[np.ndarray, int], Sequence[Any]]
 
 
 @dataclass(frozen=True)
-class Milvus:
+class Milvus(Retriever):
     """The top_k chunks by Milvus, from a collection named after the chunks and the embedder.
 
     uri: a server, or None for Milvus Lite in this process. token: for a server that wants one.
@@ -62,8 +63,7 @@ class Milvus:
     ties are broken by docno, at the cut-off, too, among the 16,384 hits that Milvus gives at most.
     """
 
-    component: ClassVar[str] = "milvus"
-    reorder_after_cut: ClassVar[bool] = False
+    component = "milvus"
 
     uri: str | None = None
     token: str | None = field(default=None, repr=False, metadata={"runtime": True})

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.checks import require
 from ragauge.contract.datasets import Dataset
@@ -42,8 +42,8 @@ class MlflowDataset(FileSource):
     where MLflow is. folder: where the records are kept as they were read; their content is in the key.
     """
 
-    component: ClassVar[str] = "mlflow_dataset"
-    version: ClassVar[int] = 1
+    component = "mlflow_dataset"
+    version = 1
 
     documents: Any = None
     uri: str | None = runtime(None)

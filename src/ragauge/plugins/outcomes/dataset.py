@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require, require_text
-from ragauge.contract.datasets import Dataset
+from ragauge.contract.datasets import Dataset, Source
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
@@ -25,7 +25,7 @@ _OUTCOME_COLUMNS = ("system", "qid", "label", "ir_score", "count")
 
 
 @dataclass(frozen=True)
-class RecordedOutcomes:
+class RecordedOutcomes(Source):
     """A CSV file of outcomes, `ir_score` and `label` in every row; a job of it only estimates.
 
     Further columns: `system` (whose answers; "recorded" without it), `qid` (without it every row is a topic
@@ -34,8 +34,7 @@ class RecordedOutcomes:
     of systems whose rows have no label.
     """
 
-    component: ClassVar[str] = "recorded_outcomes"
-    version: ClassVar[int] = 1
+    component = "recorded_outcomes"
     run_job: ClassVar[str] = "ragauge.plugins.outcomes.job.run_recorded"
 
     name: str = runtime("outcomes")
@@ -125,7 +124,7 @@ class StudyOutcomes(RecordedOutcomes):
         of two retrievers cannot be matched by question.
     """
 
-    component: ClassVar[str] = "study_outcomes"
+    component = "study_outcomes"
 
     def files(self) -> Mapping[str, Path]:
         """The shipped file."""

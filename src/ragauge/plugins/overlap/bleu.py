@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -51,9 +50,9 @@ class Bleu(AgainstReferences):
     `nltk_4` as in nltk. Each reference is compared by itself, and the best counts.
     """
 
-    component: ClassVar[str] = "bleu"
-    job_metrics: ClassVar[tuple[str, ...]] = ("bleu_corpus",)
-    version: ClassVar[int] = 2
+    component = "bleu"
+    job_metrics = ("bleu_corpus",)
+    version = 2
 
     orders: Sequence[int] = (1, 2, 4)
     tokens: str = "13a"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -25,8 +24,8 @@ class ChrF(AgainstReferences):
     Precision and recall are averaged over the orders that both texts have.
     """
 
-    component: ClassVar[str] = "chrf"
-    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("chrf", "chrF", unit="share")
+    component = "chrf"
+    info = AnswerMeasureInfo("chrf", "chrF", unit="share")
 
     order: int = 6
     beta: float = 2

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.adoption import adopted
 from ragauge.contract.answer_measures import NO_CONTEXT
 from ragauge.contract.checks import require, require_count, require_number
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.loading import build
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresOtherwise
 from ragauge.contract.retrieval import BringsTexts, Retriever, SeesEvidence
 from ragauge.plugins.performance.overlap import rank_biased_overlap
 
@@ -21,7 +22,7 @@ _NONE = "none"  # the status where each other retriever is the system's own
 
 
 @dataclass(frozen=True)
-class Agreement:
+class Agreement(MeasuresOtherwise):
     """The mean rank-biased overlap of the system's ranking with those of other retrievers, in [0, 1].
 
     beside: their names. A retriever that ranks as the system does for every topic is the system's own, and is left
@@ -31,11 +32,9 @@ class Agreement:
     Missing for a topic without a hit of the system.
     """
 
-    component: ClassVar[str] = "agreement"
-    version: ClassVar[int] = 1
-    uses: ClassVar[frozenset[str]] = frozenset()
-    stages: ClassVar[str] = "ragauge.plugins.performance.beside.stages"
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
+    component = "agreement"
+    stages = "ragauge.plugins.performance.beside.stages"
+    infos = (
         AnswerMeasureInfo(
             "agreement", "agreement of retrievers", "higher", "ratio", "Without evidence", "ranking", False, False
         ),
@@ -87,8 +86,12 @@ def _lists(run: pd.DataFrame, depth: int) -> dict[str, list[str]]:
 
 def _built(key: str, spec: Any, depth: int) -> Retriever:
     """The retriever of these options, at the depth compared."""
-    found = build(key, {**spec, "top_k": depth}, {}) if isinstance(spec, Mapping) else replace(spec, top_k=depth)
-    if isinstance(found, SeesEvidence | BringsTexts) or not callable(getattr(found, "transformer", None)):
+    own = isinstance(spec, Mapping)
+    found = (
+        build(key, {**spec, "top_k": depth}, {}, Retriever)
+        if own
+        else adopted(key, replace(spec, top_k=depth), Retriever)
+    )
+    if isinstance(found, SeesEvidence | BringsTexts):
         raise ConfigError(f"{key}: {type(found).__name__} does not search the chunks by the question alone")
-    retriever: Retriever = found
-    return retriever
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ import pandas as pd
 from ragauge.contract.answer_measures import NO_CONTEXT
 from ragauge.contract.checks import require_count, require_flag, require_number
 from ragauge.contract.component import Tools
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresRanking
 from ragauge.measures.questions import content_words
 from ragauge.plugins.performance.overlap import rank_biased_overlap
 from ragauge.retrieval.passages import standing
@@ -47,7 +47,7 @@ OF_VECTORS = (
 
 
 @dataclass(frozen=True)
-class QueryPerformance:
+class QueryPerformance(MeasuresRanking):
     """Predictors of query performance, of the `depth` first hits and of the passages in the context.
 
     Of the scores, each standardised over the topics of the job (mean 0, standard deviation 1), so that retrievers with
@@ -63,8 +63,8 @@ class QueryPerformance:
     scores where a system brings ranks alone.
     """
 
-    component: ClassVar[str] = "qpp"
-    version: ClassVar[int] = 3
+    component = "qpp"
+    version = 3
 
     depth: int = 10
     persistence: float = 0.9

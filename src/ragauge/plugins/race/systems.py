@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.current_job import working_on
+from ragauge.contract.datasets import Source
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.jobs import system_names
 from ragauge.contract.loading import class_of
-from ragauge.contract.offers import DatasetOffers, offered
 from ragauge.contract.redact import remember
 from ragauge.estimate.sampling import random_order
 from ragauge.estimate.topic_samples import Sample
@@ -145,7 +145,8 @@ def _refuse(cfg: DictConfig, name: str) -> None:
     for key, n in samples.items():
         if n is not None:
             raise ConfigError(f"{key}={n}: hydra/sweeper=race says how many topics a system answers; leave it out")
-    if offered(class_of("dataset", cfg.dataset.get("_target_"), object), DatasetOffers).run_job:
+    source = class_of("dataset", cfg.dataset.get("_target_"), Source)
+    if source is not None and source.run_job:
         raise ConfigError(f"{name}: dataset={cfg.dataset.name} answers nothing, so there is no race")
 
 

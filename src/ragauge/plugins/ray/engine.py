@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ragauge.contract.checks import require, require_count, require_number
-from ragauge.contract.engine import Held, Work
+from ragauge.contract.engine import Engine, Held, Work
 from ragauge.contract.extras import require_extra
 from ragauge.plugins.ray._cluster import connect, room
 from ragauge.plugins.ray._pool import Crew, Limits, forget, pool_for
@@ -16,7 +16,7 @@ _BLOCKS_AT_ONCE = 4  # of each worker, where results are written down together
 
 
 @dataclass(frozen=True)
-class RayEngine:
+class RayEngine(Engine):
     """Workers on the nodes of a Ray cluster, or of this machine.
 
     address: that of the cluster; None starts Ray here, with num_cpus cores (None: all) and object_store_mb of memory

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_number
 from ragauge.contract.component import Tools
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresRepeats
 from ragauge.measures.answers import measured
 from ragauge.measures.tokens import normalised
 
 
 @dataclass(frozen=True)
-class SemanticEntropy:
+class SemanticEntropy(MeasuresRepeats):
     """The entropy -sum p log p, in nats, of the meanings that the `llm.repeat` answers to a topic have.
 
     p are the shares of the answers in clusters of equal meaning: the discrete semantic entropy of Farquhar et al.
@@ -29,11 +28,9 @@ class SemanticEntropy:
     most. It is missing for a topic with no answer.
     """
 
-    component: ClassVar[str] = "semantic_entropy"
-    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo(
-        "semantic_entropy", "semantic entropy of the answers", direction="lower"
-    )
-    needs: ClassVar[frozenset[str]] = frozenset({"answers"})
+    component = "semantic_entropy"
+    info = AnswerMeasureInfo("semantic_entropy", "semantic entropy of the answers", direction="lower")
+    needs = frozenset({"answers"})
 
     by: str = "equal"
     threshold: float = 0.9

@@ -8,7 +8,6 @@ import pandas as pd
 
 from ragauge.contract.finding import Cell, Finding, Fold, Found, Founds, Grid, JobFinding, Num, Section, Shown, Text
 from ragauge.contract.metrics import Metric
-from ragauge.contract.offers import ChatOffers, offered
 from ragauge.findings.tables import number
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def _prices(pipeline: Any) -> dict[str, float]:
     for name, (rows, model) in replies.items():
         once = rows.drop_duplicates("request") if "request" in rows else rows
         tokens = once[["prompt_tokens", "completion_tokens"]].sum()
-        cost = offered(model, ChatOffers).cost(int(tokens["prompt_tokens"]), int(tokens["completion_tokens"]))
+        cost = model.cost(int(tokens["prompt_tokens"]), int(tokens["completion_tokens"]))
         found[f"repeat_price_{name}"] = float(cost) / max(len(once), 1)
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from ragauge.contract.checks import is_number, require, require_choice, require_
 from ragauge.contract.component import Tools
 from ragauge.contract.engine import in_blocks
 from ragauge.contract.identity import later, named, runtime
+from ragauge.contract.retrieval import Reranker
 from ragauge.plugins.reranking.pair_model import load_pair_model, pair_model_folder, require_no_template
 from ragauge.retrieval.pretrained import model_digest, settle_backend
 from ragauge.retrieval.ranking import ranked
@@ -23,7 +24,7 @@ from ragauge.store.vectors import PAIR_SCORES, VectorCache, vectors_name
 
 
 @dataclass(frozen=True)
-class CrossEncoderReranker:
+class CrossEncoderReranker(Reranker):
     """Orders the best `depth` hits of a topic by a cross-encoder's score; `top_k` of them come out.
 
     model: a name on the hub, the path of a folder, or the URI of an MLflow model (models:/…, runs:/…).
@@ -45,11 +46,9 @@ class CrossEncoderReranker:
     Source: Nogueira and Cho 2019, arXiv:1901.04085; `long`: BERT-FirstP and BERT-MaxP of Dai and Callan, SIGIR 2019.
     """
 
-    component: ClassVar[str] = "cross_encoder"
-    version: ClassVar[int] = 1
-    kind: ClassVar[str] = "cross_encoder"
-    uses: ClassVar[frozenset[str]] = frozenset()
-    counts: ClassVar[tuple[str, ...]] = ("reranker_pairs", "reranker_pairs_cached")
+    component = "cross_encoder"
+    kind = "cross_encoder"
+    counts = ("reranker_pairs", "reranker_pairs_cached")
 
     model: str
     depth: int = 30

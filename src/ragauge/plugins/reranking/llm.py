@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,6 +17,7 @@ from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.identity import later
 from ragauge.contract.replies import Reply
+from ragauge.contract.retrieval import Reranker
 from ragauge.llms.chat_use import Unasked
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.ranking import rank_scores, ranks_within
@@ -34,7 +34,7 @@ _BARE = re.compile(r"(?<![\d.])\d{1,6}(?![\d.]*\d)")
 
 
 @dataclass(frozen=True)
-class ListwiseReranker:
+class ListwiseReranker(Reranker):
     """Orders the best `depth` hits of a topic by a chat model's order of `window` passages at a time.
 
     The windows go from the back of the list to its front in steps of `step`, so that a passage may climb from the last
@@ -53,12 +53,12 @@ class ListwiseReranker:
     Source: Sun et al. 2023 (RankGPT), arXiv:2304.09542, section 3.
     """
 
-    component: ClassVar[str] = "llm"
-    version: ClassVar[int] = 3
-    kind: ClassVar[str] = "llm"
-    uses: ClassVar[frozenset[str]] = frozenset({"chat", "tokenizer"})
-    needs_chat: ClassVar[bool] = True
-    topic_counts: ClassVar[tuple[str, ...]] = ("reranker_repaired", "reranker_failed")
+    component = "llm"
+    version = 3
+    kind = "llm"
+    uses = frozenset({"chat", "tokenizer"})
+    needs_chat = True
+    topic_counts = ("reranker_repaired", "reranker_failed")
 
     depth: int = 30
     top_k: int | None = None

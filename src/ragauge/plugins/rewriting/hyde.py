@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import pandas as pd
 
 from ragauge.contract.checks import require_count, require_flag
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.retrieval import Rewriter
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.queries import written_by_llm
 from ragauge.retrieval.searching import queries_frame
@@ -23,7 +24,7 @@ _LABEL = re.compile(r"^\W*passage(?:\s*\d+)?\s*:\W*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class HyDE:
+class HyDE(Rewriter):
     """Hypothetical passages as the query: texts in the form of an answer, right or not.
 
     One request per topic asks for all n_passages (the same request twice would be answered alike). They are one search.
@@ -36,14 +37,13 @@ class HyDE:
     arXiv:2212.10496.
     """
 
-    component: ClassVar[str] = "hyde"
-    version: ClassVar[int] = 2
-    kind: ClassVar[str] = "passages"
-    uses: ClassVar[frozenset[str]] = frozenset({"chat"})
-    needs_chat: ClassVar[bool] = True
-    feedback: ClassVar[bool] = False
-    union: ClassVar[Literal["rrf"]] = "rrf"
-    rrf_constant: ClassVar[float] = 60
+    component = "hyde"
+    version = 2
+    kind = "passages"
+    uses = frozenset({"chat"})
+    needs_chat = True
+    union = "rrf"
+    rrf_constant = 60
 
     n_passages: int = 1
     with_question: bool = True

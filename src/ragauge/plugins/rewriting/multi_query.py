@@ -12,6 +12,7 @@ import pandas as pd
 from ragauge.contract.checks import require_choice, require_count, require_flag, require_number
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.retrieval import Rewriter
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.plugins.rewriting.hyde import PROMPTS
 from ragauge.retrieval.queries import (
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class MultiQuery:
+class MultiQuery(Rewriter):
     """Several queries per topic, each one search; the hits of all are united.
 
     queries: `llm` asks the chat model, `rules` takes the question apart (`question_parts`), `auto` is `llm`
@@ -40,10 +41,9 @@ class MultiQuery:
     Sources: LangChain's MultiQueryRetriever; Cormack et al., Reciprocal Rank Fusion, SIGIR 2009.
     """
 
-    component: ClassVar[str] = "multi_query"
-    version: ClassVar[int] = 2
-    kind: ClassVar[str] = "queries"
-    feedback: ClassVar[bool] = False
+    component = "multi_query"
+    version = 2
+    kind = "queries"
     shipped_prompt: ClassVar[tuple[str, str]] = ("ragauge.llms.prompts", "multi_query.txt")
 
     queries: Literal["auto", "llm", "rules"] = "auto"
@@ -132,7 +132,7 @@ class RagFusion(MultiQuery):
     Source: Rackauckas, RAG-Fusion: a New Take on Retrieval-Augmented Generation, 2024, arXiv:2402.03367.
     """
 
-    component: ClassVar[str] = "rag_fusion"
+    component = "rag_fusion"
     shipped_prompt: ClassVar[tuple[str, str]] = (PROMPTS, "rag_fusion.txt")
 
     queries: Literal["auto", "llm", "rules"] = "llm"
@@ -151,7 +151,7 @@ class Decompose(MultiQuery):
     halves of a comparison and the clauses (`sub_questions`). A question that has no parts is searched itself.
     """
 
-    component: ClassVar[str] = "decompose"
+    component = "decompose"
     shipped_prompt: ClassVar[tuple[str, str]] = (PROMPTS, "decompose.txt")
 
     @property

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import pandas as pd
 
 from ragauge.contract.checks import require, require_count, require_number
 from ragauge.contract.component import Tools
+from ragauge.contract.retrieval import Rewriter
 from ragauge.retrieval.searching import queries_frame
 from ragauge.texts.words import FUNCTION_WORDS, has_words, words
 
 
 @dataclass(frozen=True)
-class PRF:
+class PRF(Rewriter):
     """The question's own best hits, taken as if they were relevant, become part of the query.
 
     fb_docs: how many of them. Dense retrievers search once with alpha times the question's vector plus beta
@@ -28,13 +29,12 @@ class PRF:
     2004: Novelty and HARD.
     """
 
-    component: ClassVar[str] = "prf"
-    version: ClassVar[int] = 3
-    kind: ClassVar[str] = "feedback"
-    uses: ClassVar[frozenset[str]] = frozenset()
-    feedback: ClassVar[bool] = True
-    union: ClassVar[Literal["rrf"]] = "rrf"
-    rrf_constant: ClassVar[float] = 60
+    component = "prf"
+    version = 3
+    kind = "feedback"
+    feedback = True
+    union = "rrf"
+    rrf_constant = 60
 
     fb_docs: int = 3
     fb_terms: int = 10

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -14,6 +14,7 @@ from ragauge.contract.checks import require, require_choice, require_flag, requi
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.retrieval import Rewriter
 from ragauge.datasets import BadRow, recordings
 from ragauge.plugins.rewriting.hyde import passage_rows
 from ragauge.retrieval.queries import distinct
@@ -26,7 +27,7 @@ _KEYS = {"passage": "passage", "passages": "passage", "query": "query", "queries
 
 
 @dataclass(frozen=True)
-class Recorded:
+class Recorded(Rewriter):
     """Texts for each topic from a JSON Lines file: {"qid", "passage"} or {"qid", "query"}, a line each.
 
     `passages` and `queries` are lists of them; several lines of one qid add up. Passages are one search, as
@@ -35,10 +36,8 @@ class Recorded:
     with_question: the question is searched for, too. union, rrf_constant: see `MultiQuery`.
     """
 
-    component: ClassVar[str] = "recorded"
-    kind: ClassVar[str] = "recorded"
-    uses: ClassVar[frozenset[str]] = frozenset()
-    feedback: ClassVar[bool] = False
+    component = "recorded"
+    kind = "recorded"
 
     path: str | Path | None = runtime(None)
     role: Literal["passage", "query"] | None = None

@@ -11,14 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_REFERENCE
 from ragauge.contract.checks import require_choice
 from ragauge.contract.component import Tools
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
 from ragauge.contract.topics import references, wrong_answers
 from ragauge.llms.json_replies import ask_all, json_of, truth_of
 from ragauge.llms.prompts import fill, load_prompt
@@ -47,7 +47,7 @@ _REFUSAL = re.compile(
 
 
 @dataclass(frozen=True)
-class Counterfactual:
+class Counterfactual(AnswerMeasure):
     """Whether an answer says that the documents err, gives the true answer, or the changed one (1 or 0 each).
 
     A topic's `wrong_answers` are what the changed document leads to. An answer names an answer if its tokens stand in
@@ -64,9 +64,9 @@ class Counterfactual:
     Values are missing for a topic without wrong answers.
     """
 
-    component: ClassVar[str] = "counterfactual"
-    needs: ClassVar[frozenset[str]] = frozenset({"references", "changed", "answers"})
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
+    component = "counterfactual"
+    needs = frozenset({"references", "changed", "answers"})
+    infos = (
         AnswerMeasureInfo("detected", "says that documents err", unit="share", section=_SECTION),
         AnswerMeasureInfo("corrected", "gives the true answer", unit="share", section=_SECTION),
         AnswerMeasureInfo("fooled", "gives the changed answer", direction="lower", unit="share", section=_SECTION),

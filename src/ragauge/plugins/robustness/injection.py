@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import ClassVar, Literal
 
 import pandas as pd
 
 from ragauge.contract.answer_measures import NO_ANSWER, NO_CONTEXT
 from ragauge.contract.component import Tools
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, VariesContexts
 from ragauge.retrieval.passages import standing
 
 LACK, RIGHT = 1, 5
@@ -34,7 +33,7 @@ _PLAIN, _IN_CONTEXT, _ORDERED = 0, 1, {RIGHT: 2, LACK: 3}
 
 
 @dataclass(frozen=True)
-class Injection:
+class Injection(VariesContexts):
     """Whether an order changes the judge's verdict on a topic's answer (1 or 0).
 
     order_in_context: the llm answers once more from its context with an order at the end, which comes on top
@@ -46,14 +45,13 @@ class Injection:
     the two verdicts is.
     """
 
-    component: ClassVar[str] = "injection"
-    uses: ClassVar[frozenset[str]] = frozenset()
-    needs: ClassVar[frozenset[str]] = frozenset({"contexts", "generator", "judge", "plain"})
-    optional: ClassVar[bool] = True
-    varies: ClassVar[Literal["ranking", "context"]] = "context"
-    calls: ClassVar[str] = "injection_"
-    judged: ClassVar[bool] = True
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = tuple(
+    component = "injection"
+    needs = frozenset({"contexts", "generator", "judge", "plain"})
+    optional = True
+    varies = "context"
+    calls = "injection_"
+    judged = True
+    infos = tuple(
         AnswerMeasureInfo(name, label, direction="lower", unit="share", section="Injection")
         for name, label in (
             ("order_in_context", "verdict changed by an order in the context"),

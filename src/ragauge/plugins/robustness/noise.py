@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.component import Tools
-from ragauge.contract.errors import ConfigError
-from ragauge.contract.retrieval import Retriever
+from ragauge.contract.retrieval import Retriever, SeesEvidence
 from ragauge.retrieval.retrievers.arms import Arms, built
 from ragauge.retrieval.retrievers.evidence import by_topic, evidence_chunks, letters
 from ragauge.retrieval.retrievers.ranking import run_frame
@@ -24,7 +23,7 @@ _OWN_LETTERS = 32  # of a text that stands in another whole by more than chance
 
 
 @dataclass(frozen=True)
-class Noise(Arms):
+class Noise(Arms, SeesEvidence):
     """Evidence mixed with distractors: varies how much of the retrieved text is wrong, and the evidence's place.
 
     noise_rate: the expected share of distractors, in [0, 1]. A topic keeps (1 - noise_rate) * n_passages chunks of
@@ -40,8 +39,7 @@ class Noise(Arms):
     `score` is 1 / (rank + 1).
     """
 
-    component: ClassVar[str] = "noise"
-    reorder_after_cut: ClassVar[bool] = False
+    component = "noise"
 
     noise_rate: float = 0.5
     n_passages: int | None = None
@@ -74,10 +72,6 @@ class Noise(Arms):
     def retrievers(self) -> Mapping[str, Retriever]:
         """The retriever that supplies hard distractors."""
         return self.options
-
-    def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
-        """ConfigError: a question alone does not give the evidence."""
-        raise ConfigError("retriever=noise needs the evidence of the topics; call rank_with_evidence")
 
     def rank_with_evidence(
         self, topics: pd.DataFrame, evidence: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,8 +14,8 @@ import pandas as pd
 from ragauge.contract.changed import changed_from
 from ragauge.contract.checks import require, require_choice, require_count
 from ragauge.contract.component import Tools
-from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.retrieval import Retriever
+from ragauge.contract.errors import DataError
+from ragauge.contract.retrieval import Retriever, SeesEvidence
 from ragauge.plugins.robustness.noise import SPARE, holds_any, in_random_order, number_of, ranked_by_other
 from ragauge.retrieval.retrievers.arms import Arms, built
 from ragauge.retrieval.retrievers.evidence import by_topic, evidence_chunks, letters
@@ -26,7 +26,7 @@ _MOST = 0.8  # the rate whose number of chunks a context of distractors alone ha
 
 
 @dataclass(frozen=True)
-class Robustness(Arms):
+class Robustness(Arms, SeesEvidence):
     """All evidence of a topic and nothing else, or with distractors, or with one of its facts changed.
 
     condition: a noise rate below 1 gives the chunks that hold evidence, with so many distractors that they are this
@@ -44,9 +44,8 @@ class Robustness(Arms):
     A topic without evidence has no hits. `score` is 1 / (rank + 1).
     """
 
-    component: ClassVar[str] = "robustness"
-    reorder_after_cut: ClassVar[bool] = False
-    top_k: ClassVar[int] = 1
+    component = "robustness"
+    top_k = 1
 
     condition: float | Literal["changed", "contradicted"] = 0.0
     distractors: Literal["hard", "random"] = "hard"
@@ -76,10 +75,6 @@ class Robustness(Arms):
     def retrievers(self) -> Mapping[str, Retriever]:
         """The retriever that supplies hard distractors."""
         return self.options
-
-    def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Any:
-        """ConfigError: a question alone does not give the evidence."""
-        raise ConfigError("retriever=robustness needs the evidence of the topics; call rank_with_evidence")
 
     def rank_with_evidence(
         self, topics: pd.DataFrame, evidence: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from ragauge.contract.changed import changed_docno
 from ragauge.contract.checks import require_choice, require_flag
@@ -26,8 +26,8 @@ class RGB(OneFile):
         their texts and the others by their docnos alone, which are then known to be no distractors.
     """
 
-    component: ClassVar[str] = "rgb"
-    version: ClassVar[int] = 2
+    component = "rgb"
+    version = 2
 
     name: str = runtime("rgb")
     evidence: str = "first"

@@ -10,13 +10,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pandas as pd
 
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
 from ragauge.contract.topics import references
 from ragauge.measures.answers import measured
 from ragauge.texts.words import WITHOUT_SPACES
@@ -27,7 +26,7 @@ _UNSPACED = re.compile(f"[{WITHOUT_SPACES}]")
 
 
 @dataclass(frozen=True)
-class Slots:
+class Slots(AnswerMeasure):
     """1 if the answer contains, letter for letter, an alternative of every expected slot, else 0.
 
     Upper and lower case are one, and white space does not count in an answer of a script that is written
@@ -36,10 +35,9 @@ class Slots:
     `answer_slots` (dataset=rgb). Those without have one slot, whose alternatives are the references.
     """
 
-    component: ClassVar[str] = "slots"
-    uses: ClassVar[frozenset[str]] = frozenset()
-    needs: ClassVar[frozenset[str]] = frozenset({"references", "answers"})
-    info: ClassVar[AnswerMeasureInfo] = AnswerMeasureInfo("slots", "all slots in the answer", unit="share")
+    component = "slots"
+    needs = frozenset({"references", "answers"})
+    info = AnswerMeasureInfo("slots", "all slots in the answer", unit="share")
 
     def measure(
         self,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ragauge.contract.checks import require_choice
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import later
-from ragauge.contract.measures import Pieces
+from ragauge.contract.measures import MeasuresPieces, Pieces
 from ragauge.contract.progress import progress
 from ragauge.measures.matching import CORRECTIONS
 from ragauge.texts.sentences import sentence_spans
@@ -21,7 +20,7 @@ _DECIMALS = 6  # of a cosine: vectors are float32, and equal sentences are equal
 
 
 @dataclass(frozen=True)
-class Semantic:
+class Semantic(MeasuresPieces):
     """The highest cosine of a context's sentence to each sentence of the evidence, by the config's embedder.
 
     A part's value is the mean over its sentences; a cosine below 0 counts as 0. A sentence that the budget
@@ -30,10 +29,10 @@ class Semantic:
     folded. `correct` is for the stages, as of every measure: cosines of unrelated sentences are far from 0.
     """
 
-    component: ClassVar[str] = "semantic"
-    name: ClassVar[str] = "semantic"
-    version: ClassVar[int] = 2
-    uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
+    component = "semantic"
+    name = "semantic"
+    version = 2
+    uses = frozenset({"embedder"})
 
     correct: str = later("none")
 

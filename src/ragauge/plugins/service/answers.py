@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ragauge.answering.frame import answer_frame, queries_of
+from ragauge.contract.answering import AsksForAnswers
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named, runtime
@@ -19,11 +20,11 @@ from ragauge.llms.replies import answer_alone
 from ragauge.plugins.service.service import Service
 
 if TYPE_CHECKING:
-    from ragauge.store import Store
+    pass
 
 
 @dataclass(frozen=True)
-class ServiceAnswers:
+class ServiceAnswers(AsksForAnswers):
     """Answers of a service, one request per topic; it gets our context if its request holds {context}.
 
     A request that a retriever of the same service has made already is not made again. A service that gave no
@@ -31,10 +32,9 @@ class ServiceAnswers:
     service: the config's `service` (ragauge.plugins.service.service).   budget, ledger: those of the service.
     """
 
-    component: ClassVar[str] = "service"
-    version: ClassVar[int] = 3
-    kind: ClassVar[str] = "service"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "service"
+    version = 3
+    kind = "service"
 
     service: Mapping[str, Any] | None = None
     budget: str | None = runtime(None)
@@ -78,7 +78,7 @@ class ServiceAnswers:
         replies = self.own_chat.ask(self.prompts(topics, contexts), tools.store, "answers")
         return answer_frame(contexts, [self._read(reply) for reply in replies])
 
-    def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Store) -> pd.DataFrame:
+    def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Workplace) -> pd.DataFrame:
         """Frame `answers` from the ledger, missing elsewhere; asks no service."""
         replies = self.own_chat.known(self.prompts(topics, contexts), store)
         return answer_frame(contexts, [self._read(reply or Reply(None)) for reply in replies])

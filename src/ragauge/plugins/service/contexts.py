@@ -7,7 +7,7 @@ import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import named, runtime
-from ragauge.contract.retrieval import TopicsFailed
+from ragauge.contract.retrieval import BringsTexts, TopicsFailed
 from ragauge.plugins.service.response import Context
 from ragauge.plugins.service.service import Service
 from ragauge.retrieval.passages import document_of, name_of
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class ServiceContexts:
+class ServiceContexts(BringsTexts):
     """The contexts of a service in its order, each text once per topic.
 
     A text without a name is named by what it says. A name without a text is that of a chunk or a document of
@@ -38,11 +38,9 @@ class ServiceContexts:
     budget, ledger: those of the service.
     """
 
-    component: ClassVar[str] = "service"
-    uses: ClassVar[frozenset[str]] = frozenset({"chat"})  # its own: `own_chat`
-    reorder_after_cut: ClassVar[bool] = False
-    takes_queries: ClassVar[bool] = False
-    counts: ClassVar[tuple[str, ...]] = ("retriever_failed",)
+    component = "service"
+    uses = frozenset({"chat"})  # its own: `own_chat`
+    counts = ("retriever_failed",)
 
     service: Mapping[str, Any] | None = None
     top_k: int = 100

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -15,7 +15,7 @@ from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.loading import locate
 from ragauge.contract.progress import progress
-from ragauge.contract.retrieval import TopicsFailed
+from ragauge.contract.retrieval import BringsTexts, TopicsFailed
 from ragauge.contract.visible import is_blank
 from ragauge.llms.replies import Received
 from ragauge.plugins.service.contexts import as_frames
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class FunctionRetriever:
+class FunctionRetriever(BringsTexts):
     """Asks a function for the contexts of each question: it returns a list of texts or docnos, best first.
 
     An entry is one of: a text; the docno of a document or a chunk of the dataset; (docno, score); a mapping with
@@ -37,11 +37,8 @@ class FunctionRetriever:
         stored by the configuration and the code of the function's package.
     """
 
-    component: ClassVar[str] = "function"
-    uses: ClassVar[frozenset[str]] = frozenset()
-    reorder_after_cut: ClassVar[bool] = False
-    takes_queries: ClassVar[bool] = False
-    counts: ClassVar[tuple[str, ...]] = ("retriever_failed",)
+    component = "function"
+    counts = ("retriever_failed",)
 
     function: Mapping[str, Any]
     top_k: int = 100

@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from ragauge.contract.checks import require, require_choice, require_number
@@ -50,7 +50,7 @@ class Service(ChatLLM):
     cost_per_request: US dollars that a request costs at most, charged where the service does not tell.
     """
 
-    component: ClassVar[str] = "service"
+    component = "service"
 
     request: Mapping[str, Any] | None = None
     called: str | None = None

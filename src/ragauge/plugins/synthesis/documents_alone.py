@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import pandas as pd
 
@@ -41,11 +41,10 @@ def documents_of(source: Source) -> Source:
 
 
 @dataclass
-class DocumentsAlone:
+class DocumentsAlone(Source):
     """A dataset without questions; its one topic is a placeholder, since stages need one."""
 
-    component: ClassVar[str] = "documents_alone"
-    version: ClassVar[int] = 1
+    component = "documents_alone"
 
     source: HoldsDocuments
     name: str

@@ -14,9 +14,8 @@ from hydra.core.config_store import ConfigStore
 
 from ragauge import track
 from ragauge.contract import __version__
-from ragauge.contract.component import ChatModel, TellsNeeds
+from ragauge.contract.component import ChatModel, KeepsReplies
 from ragauge.contract.errors import ConfigError, MissingError, RagaugeError, full_disk
-from ragauge.contract.offers import RetrieverOffers, offered
 from ragauge.contract.provenance import PACKAGES_FILE, packages_text
 from ragauge.contract.redact import redact_tree, remember
 from ragauge.contract.retrieval import BringsTexts, SeesEvidence
@@ -178,7 +177,7 @@ def _synthesis(
         topics = pipeline.frame("topics")
         against += [(f"qid {qid}", text) for qid, text in zip(topics["qid"], topics["query"], strict=True)]
     asking = Asking(llm, evaluator, pipeline.store, dry=bool(cfg.dry_run))
-    if cfg.dry_run and not all(isinstance(chat, TellsNeeds) for chat in (llm, evaluator) if chat is not None):
+    if cfg.dry_run and not all(isinstance(chat, KeepsReplies) for chat in (llm, evaluator) if chat is not None):
         raise ConfigError(f"dry_run: {chosen} or the evaluator cannot count its requests beforehand")
     search = _search(pipeline) if searches and not cfg.dry_run else None
     return Synthesis(documents, settings, asking, pipeline.tools.embedder, search, against, tell)
@@ -193,7 +192,7 @@ def _check_retriever(components: Components, choices: Mapping[str, str]) -> None
     retriever = components.retriever
     chosen = f"retriever={choices.get('retriever', '?')}"
     instead = "choose another, such as bm25, sim or hybrid, or filters.round_trip=skip"
-    if isinstance(retriever, (BringsTexts, SeesEvidence)) or offered(retriever, RetrieverOffers).top_k == 0:
+    if isinstance(retriever, (BringsTexts, SeesEvidence)) or retriever.top_k == 0:
         raise ConfigError(f"filters.round_trip searches the documents, which {chosen} does not: {instead}")
     if "chat" in retriever.uses:
         raise ConfigError(f"filters.round_trip: {chosen} asks an LLM for every search: {instead}")

@@ -12,20 +12,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ragauge.answering import answer_frame
 from ragauge.contract import frames
+from ragauge.contract.answering import Generator
 from ragauge.contract.checks import require, require_choice
 from ragauge.contract.component import Tools
-from ragauge.contract.datasets import Dataset
+from ragauge.contract.datasets import Dataset, Monitored
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.outcomes import RESERVED
 from ragauge.contract.replies import Reply
+from ragauge.contract.retrieval import BringsTexts
 from ragauge.contract.topics import CONVERSATION, TURN
 from ragauge.datasets import BadRow, FileSource, Gatherer, existing_file
 from ragauge.llms.replies import answer_alone
@@ -49,7 +51,7 @@ _TEXTS = {
 
 
 @dataclass(frozen=True)
-class MlflowTraces(FileSource):
+class MlflowTraces(FileSource, Monitored):
     """The questions of the traces in a window of an MLflow experiment, with their expectations.
 
     experiment: its name. filter: MLflow's own expression on traces. since, until: an ISO time (UTC
@@ -62,8 +64,8 @@ class MlflowTraces(FileSource):
     kept. The content decides, not its source: the snapshot's content is in the key, these fields are not.
     """
 
-    component: ClassVar[str] = "mlflow_traces"
-    version: ClassVar[int] = 2
+    component = "mlflow_traces"
+    version = 2
 
     name: str = runtime("mlflow_traces")
     experiment: str | None = runtime(None)
@@ -240,14 +242,10 @@ def read_rows(file: Path) -> Iterator[Row]:
 
 
 @dataclass(frozen=True)
-class TracedContexts:
+class TracedContexts(BringsTexts):
     """The passages of the traces' RETRIEVER spans, in the order of time: the retriever of the traced system."""
 
-    component: ClassVar[str] = "mlflow_traces"
-    version: ClassVar[int] = 1
-    uses: ClassVar[frozenset[str]] = frozenset()
-    reorder_after_cut: ClassVar[bool] = False
-    takes_queries: ClassVar[bool] = False
+    component = "mlflow_traces"
 
     traces: Any = runtime(None)  # the dataset
 
@@ -280,13 +278,12 @@ class TracedContexts:
 
 
 @dataclass(frozen=True)
-class TracedAnswers:
+class TracedAnswers(Generator):
     """The answers of the traces' root spans; a failed trace has its error and no answer."""
 
-    component: ClassVar[str] = "mlflow_traces"
-    version: ClassVar[int] = 3
-    kind: ClassVar[str] = "recorded"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "mlflow_traces"
+    version = 3
+    kind = "recorded"
 
     traces: Any = runtime(None)  # the dataset
 

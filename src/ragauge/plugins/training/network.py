@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from ragauge.contract.checks import require_text
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import named, runtime
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresRanking
 from ragauge.plugins.training.trainers.foresight import FEATURE, PROBE, Head, read_head
 from ragauge.track.models import load_predictor, read_file
 
@@ -25,18 +25,15 @@ _SAME = 0.999  # cosine of the vectors of PROBE from which on the embedder is th
 
 
 @dataclass(frozen=True)
-class Network:
+class Network(MeasuresRanking):
     """The network of a predictor that `trainer=foresight` made.
 
     model: the predictor: models:/<name>/<version>, runs:/<run id>/predictor, or its file. uri: where MLflow keeps it.
     """
 
-    component: ClassVar[str] = "network"
-    version: ClassVar[int] = 1
-    uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
-    infos: ClassVar[tuple[AnswerMeasureInfo, ...]] = (
-        AnswerMeasureInfo(FEATURE, "network", "higher", "score", "Without evidence", "context", False, False),
-    )
+    component = "network"
+    uses = frozenset({"embedder"})
+    infos = (AnswerMeasureInfo(FEATURE, "network", "higher", "score", "Without evidence", "context", False, False),)
 
     model: str
     uri: str | None = runtime(None)

@@ -6,7 +6,6 @@ import json
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pandas as pd
 
@@ -47,7 +46,7 @@ class RagReferences(RecordedRetrieval):
     Without documents all contexts are empty.
     """
 
-    component: ClassVar[str] = "trec_rag"
+    component = "trec_rag"
 
     def rows(self, file: Path) -> list[Recorded]:
         """The answers of the file."""
@@ -69,9 +68,9 @@ class RagAnswers(RecordedAnswers):
     The column `cited_answer` has the citations behind each sentence: [1] is the first reference.
     """
 
-    component: ClassVar[str] = "trec_rag"
-    version: ClassVar[int] = 1
-    cite: ClassVar[bool] = True
+    component = "trec_rag"
+    version = 1
+    cite = True
 
     def rows(self, file: Path) -> list[Recorded]:
         """The answers of the file."""

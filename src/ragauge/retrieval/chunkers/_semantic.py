@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ import pandas as pd
 from ragauge.contract.checks import require_count, require_number
 from ragauge.contract.component import Tools
 from ragauge.contract.progress import duration
+from ragauge.contract.retrieval import Chunker
 from ragauge.retrieval.chunkers.spans import Span, chunks_frame, split_long
 from ragauge.texts.sentences import sentence_spans
 
@@ -26,7 +26,7 @@ _BLOCK_WINDOWS = 1 << 17  # whose vectors are in memory at a time: 200 MB of 384
 
 
 @dataclass(frozen=True)
-class SemanticChunker:
+class SemanticChunker(Chunker):
     """Chunks of sentences, broken where the windows around two neighbouring ones are far apart.
 
     Sentences are merged until each has `min_sentence_chars` characters. Each is embedded together with its
@@ -36,9 +36,9 @@ class SemanticChunker:
     is split further, at sentence ends where possible (null: no chunk is).
     """
 
-    component: ClassVar[str] = "semantic"
-    version: ClassVar[int] = 3
-    uses: ClassVar[frozenset[str]] = frozenset({"embedder", "tokenizer"})
+    component = "semantic"
+    version = 3
+    uses = frozenset({"embedder", "tokenizer"})
 
     min_sentence_chars: int = 40
     window_each_side: int = 1

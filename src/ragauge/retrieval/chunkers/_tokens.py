@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
+from ragauge.contract.retrieval import Chunker
 from ragauge.retrieval.chunkers.spans import chunks_frame, trim
 
 
 @dataclass(frozen=True)
-class NoChunker:
+class NoChunker(Chunker):
     """Every document whole, as the chunk `<docno>%p0`; one without text has none."""
 
-    component: ClassVar[str] = "none"
-    version: ClassVar[int] = 1
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "none"
 
     def chunk(self, docs: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `chunks`, in document order."""
@@ -28,7 +26,7 @@ class NoChunker:
 
 
 @dataclass(frozen=True)
-class TokenChunker:
+class TokenChunker(Chunker):
     """Chunks of `size` tokens that share `overlap` tokens with the one before.
 
     Tokens are those of the config's tokenizer. A chunk is shorter where a cut would fall inside a character,
@@ -36,9 +34,8 @@ class TokenChunker:
     that by itself reads as more than `size` tokens stands alone.
     """
 
-    component: ClassVar[str] = "tokens"
-    version: ClassVar[int] = 1
-    uses: ClassVar[frozenset[str]] = frozenset({"tokenizer"})
+    component = "tokens"
+    uses = frozenset({"tokenizer"})
 
     size: int = 128
     overlap: int = 16

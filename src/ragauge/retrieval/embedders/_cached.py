@@ -12,12 +12,11 @@ import numpy as np
 from ragauge.contract.component import Embedder, Role
 from ragauge.contract.engine import Engine, LocalEngine, in_blocks
 from ragauge.contract.identity import identity
-from ragauge.contract.offers import EmbedderOffers, offered
 from ragauge.store.vectors import VectorCache, vectors_name
 
 
 @dataclass(frozen=True)
-class CachedEmbedder:
+class CachedEmbedder(Embedder):
     """Any embedder, embedding each distinct text once in the life of the store at `root`.
 
     The model is not even loaded where all vectors are there. The engine's workers embed; the cache is written
@@ -34,7 +33,7 @@ class CachedEmbedder:
 
     def windows(self, texts: Sequence[str]) -> list[list[str]] | None:
         """The model's own."""
-        return offered(self.model, EmbedderOffers).windows(texts)
+        return self.model.windows(texts)
 
     def embed(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> np.ndarray:
         """float32 [len(texts), dimensions], rows of length 1 in the order of `texts`."""
@@ -43,7 +42,7 @@ class CachedEmbedder:
             return self.model.embed([], role, self.root)
         known = identity(self.model)
         name = vectors_name(known)
-        if not offered(self.model, EmbedderOffers).symmetric:
+        if not self.model.symmetric:
             name = f"{name}-{role}"
         title = f"embedding with {known.get('model', known.get('component', type(self.model).__name__))}"
         cache = VectorCache(self.root, name, title)

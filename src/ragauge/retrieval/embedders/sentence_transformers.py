@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ragauge.contract.checks import require_choice, require_count, require_text
-from ragauge.contract.component import Role
+from ragauge.contract.component import Embedder, Role
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import later, named, runtime
 from ragauge.retrieval import onnx as onnx_backend
@@ -85,7 +85,7 @@ _SIDE_BY_SIDE = 16  # batches that ONNX Runtime is handed at once, work for as m
 
 
 @dataclass(frozen=True)
-class SentenceTransformerEmbedder:
+class SentenceTransformerEmbedder(Embedder):
     """A sentence-transformers model by name, path of its folder or MLflow URI; all vectors have length 1.
 
     `model` all-MiniLM-L6-v2 is carried by an installed package; other names are looked up on the hub.
@@ -99,8 +99,7 @@ class SentenceTransformerEmbedder:
     ragauge.
     """
 
-    component: ClassVar[str] = "sentence_transformers"
-    version: ClassVar[int] = 1
+    component = "sentence_transformers"
 
     model: str = "all-MiniLM-L6-v2"
     backend: str = "auto"

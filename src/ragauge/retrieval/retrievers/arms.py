@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
+from ragauge.contract.adoption import adopted
 from ragauge.contract.checks import require
-from ragauge.contract.component import ReadsFiles, Tools
+from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.identity import code_of
 from ragauge.contract.loading import build
-from ragauge.contract.offers import RetrieverOffers, offered, used_by_index
 from ragauge.contract.retrieval import BringsTexts, Retriever, SeesEvidence
 
 # Why some retrievers cannot be searched with by another one.
@@ -41,22 +41,18 @@ def built(key: str, name: object, options: Mapping[str, Any], depth: int | None)
         raise ConfigError(f"{key}: {why}; allowed are {there} (retriever.options)")
     spec = options[str(name)]
     try:
-        arm = build(where, spec, {}) if isinstance(spec, Mapping) else spec
-        component = offered(arm, RetrieverOffers).component
-        if isinstance(arm, BringsTexts) and not hasattr(arm, "transformer"):
+        arm = build(where, spec, {}, Retriever) if isinstance(spec, Mapping) else adopted(where, spec, Retriever)
+        component = arm.component
+        if isinstance(arm, BringsTexts) and not arm.ranks_corpus:
             raise ConfigError(f"{component or name} brings its own texts; it cannot search for queries")
-        for method in ("index_identity", "build_index", "transformer"):
-            if not callable(getattr(arm, method, None)) or isinstance(arm, type):
-                raise ConfigError(f"a {type(arm).__name__} is no retriever: it has no {method}")
         if component in _REFUSED or isinstance(arm, SeesEvidence):
             raise ConfigError(f"{component or name} {_REFUSED.get(component, 'is told the evidence')}")
         if depth is not None and dataclasses.is_dataclass(arm):
-            arm = dataclasses.replace(arm, top_k=depth)  # type: ignore[type-var]
+            arm = cast("Retriever", dataclasses.replace(cast("Any", arm), top_k=depth))
     except RagaugeError as error:
         told = str(error)
         raise ConfigError(told if told.startswith(where) else f"{where}: {told}") from error
-    found: Retriever = arm
-    return found
+    return arm
 
 
 def require_names(key: str, names: object, least: int) -> list[str]:
@@ -71,18 +67,13 @@ def require_names(key: str, names: object, least: int) -> list[str]:
     return found
 
 
-class Arms:
+class Arms(Retriever):
     """Shared part of retrievers over others, with the models, indexes and files of all of them."""
-
-    @property
-    def retrievers(self) -> Mapping[str, Retriever]:
-        """The inner retrievers by name."""
-        raise NotImplementedError
 
     @property
     def takes_queries(self) -> bool:
         """Whether all of them search for a rewriter's queries, unlike an existing ranking."""
-        return all(offered(arm, RetrieverOffers).takes_queries for arm in self.retrievers.values())
+        return all(arm.takes_queries for arm in self.retrievers.values())
 
     @property
     def uses(self) -> frozenset[str]:
@@ -92,7 +83,7 @@ class Arms:
     @property
     def index_uses(self) -> frozenset[str]:
         """The shared models that any of them indexes with."""
-        return frozenset().union(*map(used_by_index, self.retrievers.values()))
+        return frozenset().union(*(arm.index_uses for arm in self.retrievers.values()))
 
     def index_identity(self) -> Mapping[str, Any]:
         """The identities of all indexes."""
@@ -107,5 +98,4 @@ class Arms:
 
     def files(self) -> Mapping[str, Path]:
         """The files of all of them."""
-        reading = {n: arm for n, arm in self.retrievers.items() if isinstance(arm, ReadsFiles)}
-        return {f"{n}:{role}": path for n, arm in reading.items() for role, path in arm.files().items()}
+        return {f"{n}:{role}": path for n, arm in self.retrievers.items() for role, path in arm.files().items()}

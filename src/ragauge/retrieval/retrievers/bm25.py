@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from ragauge.contract.component import Tools
 from ragauge.contract.engine import LocalEngine
 from ragauge.contract.frames import Batches, batches_of
 from ragauge.contract.identity import later, runtime
+from ragauge.contract.retrieval import Retriever
 from ragauge.retrieval.retrievers import _postings
 from ragauge.retrieval.retrievers.ranking import (
     Hits,
@@ -33,7 +34,7 @@ _LANGUAGE = "language"  # the file that says which one language=auto found
 
 
 @dataclass(frozen=True)
-class BM25:
+class BM25(Retriever):
     """BM25 over the chunks' texts: the sum over a query's words w of weight(w) * count / (count + norm).
 
     count: how often the chunk holds w, or another word of the same stem. norm: k1 (1 - b + b length / mean length),
@@ -51,13 +52,11 @@ class BM25:
     Which BM25 Do You Mean?, ECIR 2020, table 1.
     """
 
-    component: ClassVar[str] = "bm25"
-    version: ClassVar[int] = 2
-    uses: ClassVar[frozenset[str]] = frozenset()
-    reorder_after_cut: ClassVar[bool] = False
-    space: ClassVar[str] = "lexical"
-    indexes_batches: ClassVar[bool] = True
-    search_columns: ClassVar[tuple[str, ...]] = ("docno",)
+    component = "bm25"
+    version = 2
+    space = "lexical"
+    indexes_batches = True
+    search_columns = ("docno",)
 
     top_k: int = 30
     formula: Literal["lucene", "robertson", "atire"] = "lucene"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import Batches, count_rows, in_pieces
 from ragauge.contract.identity import later
-from ragauge.contract.offers import EmbedderOffers, offered
+from ragauge.contract.retrieval import Retriever
 from ragauge.retrieval.order import long_context_order
 from ragauge.retrieval.ranking import ranks_within
 from ragauge.retrieval.retrievers import _shards
@@ -50,7 +50,7 @@ _BLOCK_BYTES = 4 << 20  # of float64 candidate vectors at a time: about a proces
 class VectorIndex:
     """The unit vectors of the chunks, float32 [vectors, dimensions], read from disk on demand.
 
-    A chunk has one vector, or one for each window of its text (`EmbedderOffers.windows`). Its cosine to a query is that
+    A chunk has one vector, or one for each window of its text (`Embedder.windows`). Its cosine to a query is that
     of its best window. An engine of several shards has its workers compare, each with a part of the vectors.
     """
 
@@ -184,14 +184,14 @@ def _write_header(file: BinaryIO, n: int, dimensions: int) -> None:
     np.lib.format.write_array_header_1_0(file, header)
 
 
-class Dense:
+class Dense(Retriever):
     """Shared part of the retrievers over the vector index: the index, and embedding of queries."""
 
-    uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
-    index_uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
-    indexes_batches: ClassVar[bool] = True
-    search_columns: ClassVar[tuple[str, ...]] = ("docno",)
-    space: ClassVar[str] = "dense"
+    uses = frozenset({"embedder"})
+    index_uses = frozenset({"embedder"})
+    indexes_batches = True
+    search_columns = ("docno",)
+    space = "dense"
 
     def index_identity(self) -> Mapping[str, Any]:
         """Equal for all dense retrievers."""
@@ -209,7 +209,7 @@ class Dense:
             check_chunks(chunks)
         with (folder / _VECTORS).open("wb") as file:
             for texts in _blocks(chunks):
-                windows = offered(tools.embedder, EmbedderOffers).windows(texts)
+                windows = tools.embedder.windows(texts)
                 if windows is not None:
                     counts = [*(counts or ()), *map(len, windows)]
                     texts = [window for of_text in windows for window in of_text]
@@ -282,8 +282,7 @@ class Sim(Dense):
     Sources: Malkov and Yashunin, 2018; Jégou, Douze and Schmid, 2011; both by FAISS.
     """
 
-    component: ClassVar[str] = "sim"
-    reorder_after_cut: ClassVar[bool] = False
+    component = "sim"
 
     top_k: int = 30
     index: Literal["exact", "hnsw", "ivf"] = later("exact")
@@ -384,8 +383,7 @@ class MMR(Dense):
     LangChain's form.
     """
 
-    component: ClassVar[str] = "mmr"
-    reorder_after_cut: ClassVar[bool] = False
+    component = "mmr"
 
     top_k: int = 30
     fetch_k: int = 60
@@ -441,7 +439,7 @@ class Reo(Dense):
     order is the result: `score` is 1 / (rank + 1), the cosine stands in `similarity`.
     """
 
-    component: ClassVar[str] = "reo"
+    component = "reo"
     top_k: int = 30
     reorder: Literal["after_cut", "before_cut"] = "after_cut"
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.retrieval import SeesEvidence
 from ragauge.retrieval.ranking import ranks_within
 from ragauge.retrieval.retrievers.ranking import check_chunks, run_frame
 
@@ -142,33 +141,23 @@ class _Places:
 
 
 @dataclass(frozen=True)
-class Oracle:
+class Oracle(SeesEvidence):
     """The chunks with the evidence, in the order of `ragauge.retrieval.retrievers.evidence.evidence_chunks`.
 
     Its score lacks only what chunking and budget lost; wrong answers from its contexts are due to the LLM. A topic
     without evidence has no hits. `score` is 1 / (rank + 1).
     """
 
-    component: ClassVar[str] = "oracle"
-    uses: ClassVar[frozenset[str]] = frozenset()
-    reorder_after_cut: ClassVar[bool] = False
+    component = "oracle"
 
     top_k: int = 1000
 
     def __post_init__(self) -> None:
         require_count("retriever.top_k", self.top_k)
 
-    def index_identity(self) -> Mapping[str, Any]:
-        """A constant, since there is no index."""
-        return {"index": "none", "version": 1}
-
     def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
         """Writes nothing."""
         check_chunks(chunks)
-
-    def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
-        """ConfigError, since a question alone does not determine the evidence."""
-        raise ConfigError("retriever=oracle needs the evidence of the topics; call rank_with_evidence")
 
     def rank_with_evidence(
         self, topics: pd.DataFrame, evidence: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools

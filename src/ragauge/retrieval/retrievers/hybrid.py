@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ import pandas as pd
 from ragauge.contract.checks import is_number, require, require_choice, require_count, require_number
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.retrieval import Approximates, Retriever, Rewriter
+from ragauge.contract.retrieval import Retriever, Rewriter
 from ragauge.retrieval.fusion import FUSIONS, NORMALISATIONS, Scored, fuse
 from ragauge.retrieval.retrievers.arms import Arms, built, require_names
 from ragauge.retrieval.retrievers.ranking import as_transformer, docno_order, run_frame
@@ -34,8 +34,8 @@ class Hybrid(Arms):
     A rewriter's queries go to every arm; lists are fused after the searches of each arm were united.
     """
 
-    component: ClassVar[str] = "hybrid"
-    reorder_after_cut: ClassVar[bool] = False
+    component = "hybrid"
+    space = "several"
 
     arms: Sequence[str] = ("bm25", "sim")
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -103,14 +103,12 @@ class Hybrid(Arms):
     @property
     def approximate(self) -> bool:
         """Whether any arm is approximate."""
-        return any(isinstance(arm, Approximates) and arm.approximate for arm in self.retrievers.values())
+        return any(arm.approximate for arm in self.retrievers.values())
 
     def recall(self, topics: pd.DataFrame, chunks: pd.DataFrame, folder: Path, tools: Tools) -> float:
         """Recall of the approximate arm, the lowest of several."""
         return min(
-            arm.recall(topics, chunks, folder / name, tools)
-            for name, arm in self.retrievers.items()
-            if isinstance(arm, Approximates) and arm.approximate
+            arm.recall(topics, chunks, folder / name, tools) for name, arm in self.retrievers.items() if arm.approximate
         )
 
     def _fused(self, topics: pd.DataFrame, runs: Sequence[pd.DataFrame], chunks: pd.DataFrame) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -41,9 +41,8 @@ class MLQ(Dense):
     Cormack et al., Reciprocal Rank Fusion, SIGIR 2009.
     """
 
-    component: ClassVar[str] = "mlq"
-    reorder_after_cut: ClassVar[bool] = False
-    takes_queries: ClassVar[bool] = False
+    component = "mlq"
+    takes_queries = False
 
     top_k: int = 30
     queries: Literal["auto", "llm", "rules"] = "auto"

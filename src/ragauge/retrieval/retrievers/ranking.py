@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.extras import installed
-from ragauge.contract.frames import Batches
+from ragauge.contract.retrieval import WithoutIndex
 from ragauge.retrieval.ranking import rank_scores, ranks_within
 from ragauge.texts.words import has_words
 
@@ -174,22 +174,13 @@ def rows_by_docno(chunks: pd.DataFrame) -> dict[str, list[int]]:
 
 
 @dataclass(frozen=True)
-class NoRetrieval:
+class NoRetrieval(WithoutIndex):
     """Finds nothing for any topic, so that every context is empty."""
 
-    component: ClassVar[str] = "none"
-    uses: ClassVar[frozenset[str]] = frozenset()
-    top_k: ClassVar[int] = 0
-    reorder_after_cut: ClassVar[bool] = False
-    indexes_batches: ClassVar[bool] = True
-    search_columns: ClassVar[tuple[str, ...]] = ("docno",)
-
-    def index_identity(self) -> Mapping[str, Any]:
-        """A constant, since there is no index."""
-        return {"index": "none", "version": 1}
-
-    def build_index(self, chunks: pd.DataFrame | Batches, folder: Path, tools: Tools) -> None:
-        """Writes nothing."""
+    component = "none"
+    top_k = 0
+    indexes_batches = True
+    search_columns = ("docno",)
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
         """A run without rows."""

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,7 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
-from ragauge.contract.retrieval import TopicsFailed
+from ragauge.contract.retrieval import BringsTexts, TopicsFailed
 from ragauge.datasets import BadRow, recordings
 from ragauge.datasets.files import DIVIDED, PARQUET, first_character, text_of
 from ragauge.datasets.packing import every_line, kind
@@ -30,7 +29,7 @@ NO_TEXTS = pd.DataFrame({"docno": pd.Series(dtype="str"), "text": pd.Series(dtyp
 
 
 @dataclass(frozen=True)
-class RecordedRetrieval:
+class RecordedRetrieval(BringsTexts):
     """The retrieval of another system from a file, in its order.
 
     The file is a TREC run, or has a row per topic. A row has `contexts`, the texts that stood in the prompt, or
@@ -46,11 +45,9 @@ class RecordedRetrieval:
         `empty`: they have no hits, so that both are 0.
     """
 
-    component: ClassVar[str] = "recorded"
-    version: ClassVar[int] = 3
-    uses: ClassVar[frozenset[str]] = frozenset()
-    reorder_after_cut: ClassVar[bool] = False
-    takes_queries: ClassVar[bool] = False
+    component = "recorded"
+    version = 3
+    ranks_corpus = True
 
     path: str | Path | None = runtime(None)
     system: str | None = None
@@ -64,13 +61,6 @@ class RecordedRetrieval:
     def files(self) -> Mapping[str, Path]:
         """The file; ConfigError if it is not there."""
         return {"run": recordings.recorded_file("retriever.path", self.path)}
-
-    def index_identity(self) -> Mapping[str, Any]:
-        """The same for all: there is no index."""
-        return {"index": "none", "version": 1}
-
-    def build_index(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> None:
-        """Writes nothing."""
 
     def transformer(self, chunks: pd.DataFrame, folder: Path, tools: Tools) -> Callable[..., pd.DataFrame]:
         """The file's ranking of the corpus, for fusion with other retrievers.

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge.contract import component
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import check
@@ -62,7 +63,7 @@ def test_a_row_s_logit_comes_from_other_topics() -> None:
 
 
 @dataclass(frozen=True)
-class Embedder:
+class Embedder(component.Embedder):
     turned: float = 0.0
 
     def embed(self, texts: Sequence[str], role: str) -> np.ndarray:

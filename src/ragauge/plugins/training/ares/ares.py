@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from ragauge.contract.checks import require, require_choice, require_text
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import named, runtime
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages
 from ragauge.contract.topics import (
     ANSWER_FAITHFULNESS,
     ANSWER_RELEVANCE,
@@ -52,7 +52,7 @@ class _Asked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ares:
+class Ares(MeasuresPassages):
     """Probabilities that the context is relevant, the answer faithful to it, and the answer relevant.
 
     A trained judge reads each passage of the context by itself. A context is as relevant, and an answer as faithful, as
@@ -65,9 +65,8 @@ class Ares:
     Source: ARES (Saad-Falcon et al. 2023, arXiv:2311.09476).
     """
 
-    component: ClassVar[str] = "ares"
-    version: ClassVar[int] = 2
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "ares"
+    version = 2
 
     model: str
     questions: Sequence[str] = ()

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -18,7 +18,7 @@ SIDES = ("training", "validation")
 
 
 @dataclass(frozen=True)
-class SplitDataset:
+class SplitDataset(Source):
     """The training or the validation topics of `source`, with all of its documents.
 
     A topic's side is drawn by the seed and its question alone, letter case and white space aside. So questions of the
@@ -26,8 +26,7 @@ class SplitDataset:
     are for validation.
     """
 
-    component: ClassVar[str] = "split"
-    version: ClassVar[int] = 1
+    component = "split"
 
     source: Source
     side: str
@@ -67,11 +66,10 @@ class SplitDataset:
 
 
 @dataclass(frozen=True)
-class TopicsLeftOut:
+class TopicsLeftOut(Source):
     """`source` without the topics of these ids."""
 
-    component: ClassVar[str] = "topics_left_out"
-    version: ClassVar[int] = 1
+    component = "topics_left_out"
 
     source: Source
     qids: tuple[str, ...]

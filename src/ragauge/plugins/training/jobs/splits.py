@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ragauge.contract.datasets import Source
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
 from ragauge.contract.loading import build
 from ragauge.experiment.stages.components import instantiate_components
@@ -129,7 +130,7 @@ def training_data(pipeline: Pipeline) -> TrainingData:
 
 def _source(key: str, spec: Mapping[str, Any]) -> Any:
     try:
-        return build(key, spec, {})
+        return build(key, spec, {}, Source)
     except RagaugeError:
         raise
     except Exception as error:

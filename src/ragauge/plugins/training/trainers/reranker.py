@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ragauge.contract.checks import (
     is_number,
@@ -52,10 +52,8 @@ class Reranker:
     Sources: Nogueira and Cho 2019, arXiv:1901.04085 (bce); mse on 1 and 0 as in the HyDE / RAG-Fusion study.
     """
 
-    component: ClassVar[str] = "reranker"
-    version: ClassVar[int] = 1
-    kind: ClassVar[str] = "reranker"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "reranker"
+    kind = "reranker"
 
     model: str = runtime("all-MiniLM-L6-v2")  # its digest is in the key by `base`
     loss: str = "bce"
