@@ -23,7 +23,7 @@ from ragauge.estimate import fit_thresholds
 from ragauge.experiment.sweep import pooling, reports
 from ragauge.experiment.sweep.grouping import Group, closest
 from ragauge.experiment.sweep.jobs import load
-from ragauge.findings.pooling import Pooled, pooled
+from ragauge.findings.pooling import PooledFindings, pooled
 from ragauge.show.html import write_report
 from ragauge.track import Reader, connect
 
@@ -81,7 +81,7 @@ def of_part(part: str, text: str, *overrides: str, **more: Any) -> dict[str, Any
     return {"overrides": list(overrides), "record": {"measured_by": {**ALIKE, part: text}}, **more}
 
 
-def contents(groups: list[Any]) -> list[Pooled]:
+def contents(groups: list[Any]) -> list[PooledFindings]:
     return [pooled(jobs) for jobs in groups]
 
 

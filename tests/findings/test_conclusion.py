@@ -18,7 +18,7 @@ from ragauge.estimate.plan import alike, detectable_differences
 from ragauge.findings.conclusion import Conclusion
 from ragauge.findings.failures import _unanswerable
 from ragauge.findings.leaderboard import Board
-from ragauge.findings.pooling import Pooled
+from ragauge.findings.pooling import PooledFindings
 from ragauge.findings.terminal import WIDTH
 
 N = 200
@@ -103,7 +103,7 @@ def test_at_the_ceiling_and_the_floor_no_system_is_named(right: int, says: str, 
 def test_the_lead_comes_first_and_its_lines_are_as_wide_as_a_terminal() -> None:
     jobs = Jobs("s", "e", [], [], pd.DataFrame())
     shown = {"a": Shown(lead=["word " * 40]), "b": Shown(lines=["a line"])}
-    lines = Pooled(jobs, {}, shown).lines
+    lines = PooledFindings(jobs, {}, shown).lines
     assert len(lines) == 4
     assert max(map(len, lines)) <= WIDTH
     assert lines[-1] == "a line"

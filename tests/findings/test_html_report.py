@@ -19,7 +19,7 @@ from ragauge.commands.results import report as main
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Article, Section
 from ragauge.experiment.sweep.jobs import find, load
-from ragauge.findings.pooling import Pooled, pooled
+from ragauge.findings.pooling import PooledFindings, pooled
 from ragauge.findings.topics import (
     contexts_of,
     detail_lines,
@@ -153,7 +153,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def content(page: Path) -> Pooled:
+def content(page: Path) -> PooledFindings:
     """What is found of that sweep."""
     [jobs] = load(page.parent)
     return pooled(jobs)
@@ -304,13 +304,13 @@ def test_the_same_sweep_writes_the_same_page(page: Path) -> None:
     assert page.read_bytes() == before
 
 
-def test_lone_surrogates_do_not_stop_it(content: Pooled, tmp_path: Path) -> None:
+def test_lone_surrogates_do_not_stop_it(content: PooledFindings, tmp_path: Path) -> None:
     section = Section("Odd", [Article("meta", "a \ud83d b", [])])
     write_report([replace(content.page, sections=[section])], tmp_path / "page.html")
     assert "a ⟦U+D83D⟧ b" in (tmp_path / "page.html").read_text()
 
 
-def test_claims_and_verdicts_of_a_topic_are_shown_as_text(content: Pooled, tmp_path: Path) -> None:
+def test_claims_and_verdicts_of_a_topic_are_shown_as_text(content: PooledFindings, tmp_path: Path) -> None:
     folder = write_sweep(tmp_path)
     chosen = content.value("topics")[0].outcome
     detail = {"claims": [{"claim": "<b>Anna</b> built it.", "verdict": "contradicted", "passages": ["d1", "d2"]}]}

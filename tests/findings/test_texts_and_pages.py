@@ -12,7 +12,7 @@ import pytest
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.findings.answers import cut_after_answers, recorded_costs
-from ragauge.findings.pooling import Pooled
+from ragauge.findings.pooling import PooledFindings
 from ragauge.findings.terminal import common_text, job_line, leaderboard_text, valued
 from ragauge.findings.topics import longest_match, match_evidence
 
@@ -92,10 +92,10 @@ def jobs(**changes: Any) -> Jobs:
 
 
 def test_a_page_says_whether_the_sweep_has_others_that_are_not_comparable() -> None:
-    page = Pooled(jobs(), {}, {}).page
+    page = PooledFindings(jobs(), {}, {}).page
     assert (page.title, page.about) == ("towers: 1 system compared", "ragauge report of s1 · 1,200 topics · 1 job")
     assert (page.failed, page.notes, page.group) == (1, [], "")
-    page = Pooled(jobs(group="judge=a", siblings=[jobs(group="judge=b"), jobs(group="judge=c")]), {}, {}).page
+    page = PooledFindings(jobs(group="judge=a", siblings=[jobs(group="judge=b"), jobs(group="judge=c")]), {}, {}).page
     assert page.title == "towers, judge=a: 1 system compared"
     (note,) = page.notes
     assert note.startswith("The jobs of judge=a alone.")

@@ -15,7 +15,7 @@ from ragauge.contract import loading
 from ragauge.contract.answer_measures import as_record
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.findings.pooling import Pooled, pooled
+from ragauge.findings.pooling import PooledFindings, pooled
 from ragauge.show.html import write_report
 
 # Score and class of each answer. q9 cannot be answered, q8 has no evidence, - is a verdict that is missing, and one
@@ -376,14 +376,14 @@ Replies cut at the token limit: answers 3 of 39; max_tokens (num_predict) of the
 
 
 @pytest.fixture(scope="module")
-def found() -> Pooled:
+def found() -> PooledFindings:
     """What ragauge's own findings say of the sweep."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading, "entry_points", lambda group: [])
         return pooled(jobs())
 
 
-def test_every_table_of_the_report_counts_what_the_jobs_hold(found: Pooled, tmp_path: Path) -> None:
+def test_every_table_of_the_report_counts_what_the_jobs_hold(found: PooledFindings, tmp_path: Path) -> None:
     write_report([found.page], tmp_path / "report.html")
     said = words(tmp_path / "report.html")
     rows = [line for line in said if " | " in line]
@@ -392,11 +392,11 @@ def test_every_table_of_the_report_counts_what_the_jobs_hold(found: Pooled, tmp_
         assert line in " ".join(said)
 
 
-def test_the_terminal_says_the_same(found: Pooled) -> None:
+def test_the_terminal_says_the_same(found: PooledFindings) -> None:
     assert "\n".join(found.lines) == LINES.removeprefix("\n").removesuffix("\n")
 
 
-def test_charts_and_figures_hold_a_point_for_each_budget_and_a_bar_for_each_step(found: Pooled) -> None:
+def test_charts_and_figures_hold_a_point_for_each_budget_and_a_bar_for_each_step(found: PooledFindings) -> None:
     assert {name: line for one in found.found.values() for name, line in (one.steps or {}).items()} == {
         "ir_score_at_n/bm25": {50: 0.125, 100: 0.25, 300: 0.625}, "ir_score_at_n/sim": {50: 0, 100: 0.125, 300: 0.5},
         "ir_score_floor_at_n/unrelated text": {50: 0.0625, 100: 0.125, 300: 0.125},

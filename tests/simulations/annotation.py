@@ -26,7 +26,7 @@ from ragauge.measures import Substring, score_frame
 from ragauge.plugins.annotate.corrected import corrected_mean
 from ragauge.plugins.annotate.depth import missed
 from ragauge.plugins.annotate.grading import Graded, Part, parts_of
-from ragauge.plugins.annotate.pool import Pooled, pooled
+from ragauge.plugins.annotate.pool import PooledPassage, pooled
 from ragauge.retrieval.contexts import build_contexts
 from ragauge.retrieval.order import RankOrder
 from ragauge.store import Store
@@ -116,7 +116,9 @@ def read(of: World, errs: float, seed: int, per: str = "passage", depth: int = D
     return found
 
 
-def _graded(passage: Pooled, spans: tuple[tuple[int, int], ...], wrong: bool, rng: np.random.Generator) -> Graded:
+def _graded(
+    passage: PooledPassage, spans: tuple[tuple[int, int], ...], wrong: bool, rng: np.random.Generator
+) -> Graded:
     if wrong and spans:
         spans = ()
     elif wrong:

@@ -41,7 +41,7 @@ def short(value: object, width: int = 24) -> str:
 
 
 @dataclass(frozen=True)
-class Found:
+class SourceRuns:
     """The distinct finished jobs that sources name.
 
     `readers` has the MLflow store of each by run_id; `swept` is True if a source is a sweep; `notes` name the
@@ -54,7 +54,7 @@ class Found:
     notes: list[str]
 
     @classmethod
-    def of(cls, sources: Sequence[str], uri: str | None) -> Found:
+    def of(cls, sources: Sequence[str], uri: str | None) -> SourceRuns:
         """Looks the sources up in MLflow; DataError if one has no finished job."""
         stores: dict[str, Reader] = {}
         jobs: dict[str, tuple[LoggedRun, Reader]] = {}

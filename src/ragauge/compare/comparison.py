@@ -11,7 +11,7 @@ import pandas as pd
 from ragauge.compare._metrics import choose_metrics
 from ragauge.compare._order import comparison_findings
 from ragauge.compare._settings import common_settings, differing, heading_of, run_table
-from ragauge.compare._sources import Found, check_alike, check_same_topics, limits_of, read_outcomes
+from ragauge.compare._sources import SourceRuns, check_alike, check_same_topics, limits_of, read_outcomes
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.checks import require_fraction
 from ragauge.contract.errors import ConfigError
@@ -197,9 +197,9 @@ def _families(params: Mapping[str, str], family: str | None) -> Families:
     return replace(families, family=family or ("all" if families.family == "all" else "section"))
 
 
-def _alike(sources: Sequence[str], uri: str | None, across_datasets: bool) -> Found:
+def _alike(sources: Sequence[str], uri: str | None, across_datasets: bool) -> SourceRuns:
     """The runs that the sources name; ConfigError or DataError if they are not comparable."""
-    found = Found.of(sources, uri)
+    found = SourceRuns.of(sources, uri)
     n = len(found.runs)
     if n < 2:
         raise ConfigError(f"a comparison takes two runs or more, or a sweep; {', '.join(sources)} gives {n}")

@@ -15,7 +15,7 @@ from ragauge.show.html import Page
 
 
 @dataclass(frozen=True)
-class Pooled:
+class PooledFindings:
     """The jobs, the result of each finding in order of computation, and its display in order of reading."""
 
     jobs: Jobs
@@ -67,7 +67,7 @@ class Pooled:
         )
 
 
-def pooled(jobs: Jobs) -> Pooled:
+def pooled(jobs: Jobs) -> PooledFindings:
     """Computes every finding, then shows those with a result."""
     computed: dict[str, tuple[Any, Found]] = {}
     for finding in findings():
@@ -75,7 +75,7 @@ def pooled(jobs: Jobs) -> Pooled:
         if found is not None:
             computed[finding.name] = finding, found
     values = {name: found.value for name, (_, found) in computed.items()}
-    return Pooled(
+    return PooledFindings(
         jobs,
         {name: found for name, (_, found) in computed.items()},
         {name: computed[name][0].show(jobs, values[name], values) for name in in_reading_order(computed)},

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ragauge.plugins.llm_measures.answer_correctness import claims_f1
-from ragauge.plugins.llm_measures.claims import Match, Verdict
+from ragauge.plugins.llm_measures.claims import ClaimVerdict, Match
 from ragauge.plugins.llm_measures.noise_sensitivity import noise_sensitivity
 
 
@@ -49,9 +49,9 @@ def test_noise_sensitivity_equals_ragas_where_each_passage_is_judged_alone(
     of_statements = dice.random((n_statements, n_passages)) < 0.3
     right = dice.random(n_claims) < 0.5
 
-    def verdicts(rows: np.ndarray) -> list[Verdict]:
+    def verdicts(rows: np.ndarray) -> list[ClaimVerdict]:
         return [
-            Verdict("supported", tuple(map(int, np.flatnonzero(row)))) if row.any() else Verdict("absent")
+            ClaimVerdict("supported", tuple(map(int, np.flatnonzero(row)))) if row.any() else ClaimVerdict("absent")
             for row in rows
         ]
 

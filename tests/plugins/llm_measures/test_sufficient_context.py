@@ -13,7 +13,7 @@ from ragauge.answering import NoLLM
 from ragauge.contract.component import Tools
 from ragauge.contract.frames import check
 from ragauge.contract.measures import MeasuresRanking
-from ragauge.plugins.llm_measures.sufficient_context import SufficientContext, Verdict, read_verdict
+from ragauge.plugins.llm_measures.sufficient_context import Sufficiency, SufficientContext, read_verdict
 from scripted_chat import ScriptedChat, unframed
 from small_pipeline import SmallPipelines
 
@@ -56,7 +56,7 @@ def test_the_context_as_it_stands_is_judged_as_a_whole(tools: Tools) -> None:
 
 
 def test_a_verdict_is_one_of_three_words() -> None:
-    assert read_verdict('{"verdict": "sufficient", "reason": "a\\nb"}') == Verdict("sufficient", "a b")
+    assert read_verdict('{"verdict": "sufficient", "reason": "a\\nb"}') == Sufficiency("sufficient", "a b")
     for wrong in ('{"verdict": "yes"}', '{"verdict": ["sufficient"]}', "sufficient", "[]"):
         assert read_verdict(wrong) is None
 

@@ -19,7 +19,7 @@ from ragauge.experiment.arguments import SweepOrigin, origin_of_sweep
 from ragauge.experiment.described import where_text
 from ragauge.findings.of_sweeps import findings
 from ragauge.findings.order import declared
-from ragauge.findings.pooling import Pooled, pooled
+from ragauge.findings.pooling import PooledFindings, pooled
 from ragauge.show.drawing import LINE_COLOURS, save
 from ragauge.show.html import write_report
 from ragauge.track import views
@@ -80,7 +80,7 @@ def _from_here(path: Path | str) -> Path | str:
     return path.relative_to(here) if isinstance(path, Path) and path.is_relative_to(here) else path
 
 
-def _track_group(found: Pooled, tracker: track.Tracker, folder: Path, own: bool, start: float) -> _Tracked:
+def _track_group(found: PooledFindings, tracker: track.Tracker, folder: Path, own: bool, start: float) -> _Tracked:
     """Logs the run of comparable jobs and prints their results.
 
     `start` is when the pooling of all groups began.
@@ -156,7 +156,7 @@ def _colours(jobs: Jobs) -> dict[str, str]:
     return {r["run_id"]: of_system[system] for r, system in zip(jobs.records, jobs.systems, strict=True)}
 
 
-def _note(found: Pooled, page: str) -> str:
+def _note(found: PooledFindings, page: str) -> str:
     jobs = found.jobs
     others = "; ".join(other.group for other in jobs.siblings)
     group = f"The jobs of {jobs.group} alone; not comparable with them: {others}."

@@ -25,7 +25,7 @@ from ragauge.llms.chat_use import SharedChat, TellingChat
 from ragauge.plugins.annotate import records
 from ragauge.plugins.annotate.depth import Missed, missed
 from ragauge.plugins.annotate.grading import WHO, Graded, Part, grade, parts_of, template
-from ragauge.plugins.annotate.pool import Pooled, pooled
+from ragauge.plugins.annotate.pool import PooledPassage, pooled
 from ragauge.plugins.synthesis.records import json_lines, make_folder, write_text
 from ragauge.plugins.synthesis.synthesizing import write_config
 
@@ -193,7 +193,7 @@ def _evaluator(pipeline: Pipeline, choices: Mapping[str, str], tell: Tell) -> Ch
     return found
 
 
-def _pools(pipelines: Mapping[str, Pipeline], topics: pd.DataFrame, depth: int) -> dict[str, list[Pooled]]:
+def _pools(pipelines: Mapping[str, Pipeline], topics: pd.DataFrame, depth: int) -> dict[str, list[PooledPassage]]:
     qids = topics["qid"].astype(str).tolist()
     runs = {name: pipeline.frame("run") for name, pipeline in pipelines.items()}
     chunks = next(iter(pipelines.values())).frame("chunks")
@@ -205,7 +205,7 @@ def _run(
     choices: Mapping[str, str],
     pipeline: Pipeline,
     evaluator: ChatModel,
-    pools: Mapping[str, list[Pooled]],
+    pools: Mapping[str, list[PooledPassage]],
     questions: Mapping[str, str],
     files: records.Files,
     tell: Tell,

@@ -12,7 +12,7 @@ from typing import Any
 from ragauge.contract.workplace import Workplace
 from ragauge.llms.json_replies import OK, ask_each, json_of, quoted, whole_number
 from ragauge.llms.prompts import fill, load_prompt
-from ragauge.plugins.annotate.pool import Pooled
+from ragauge.plugins.annotate.pool import PooledPassage
 from ragauge.texts.quotes import find_sentence
 
 PROMPTS = f"{__package__}.prompts"
@@ -22,7 +22,7 @@ _MOST_QUOTES = 50
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ReadGrade:
     """The evaluator's reply on a passage: its grade, and its quoted sentences."""
 
     grade: int
@@ -37,7 +37,7 @@ class Graded:
     passage begin and end there; unverified: those that do not stand in it, which count for nothing.
     """
 
-    passage: Pooled
+    passage: PooledPassage
     grade: int | None
     spans: tuple[tuple[int, int], ...]
     unverified: tuple[str, ...]
@@ -73,7 +73,11 @@ def template() -> str:
 
 
 def grade(
-    pools: Mapping[str, Sequence[Pooled]], questions: Mapping[str, str], chat: Any, store: Workplace, min_grade: int
+    pools: Mapping[str, Sequence[PooledPassage]],
+    questions: Mapping[str, str],
+    chat: Any,
+    store: Workplace,
+    min_grade: int,
 ) -> dict[str, list[Graded]]:
     """{qid: its graded passages}; equal passages of a topic share one request.
 
@@ -111,7 +115,7 @@ def grade(
     return graded
 
 
-def read_verdict(reply: str) -> Verdict | None:
+def read_verdict(reply: str) -> ReadGrade | None:
     """The verdict of a reply; None for another form."""
     said = json_of(reply)
     if not isinstance(said, dict):
@@ -121,7 +125,7 @@ def read_verdict(reply: str) -> Verdict | None:
         return None
     if len(quotes) > _MOST_QUOTES or not all(isinstance(quote, str) for quote in quotes):
         return None
-    return Verdict(number, tuple(dict.fromkeys(quotes)))
+    return ReadGrade(number, tuple(dict.fromkeys(quotes)))
 
 
 def parts_of(graded: Iterable[Graded]) -> list[Part]:

@@ -9,7 +9,7 @@ import pandas as pd
 
 
 @dataclass(frozen=True)
-class Pooled:
+class PooledPassage:
     """A passage of a topic's pool.
 
     passage: docno of the chunk; docno: that of its document; start: its first character there. ranks: {retriever: rank
@@ -31,7 +31,7 @@ class Pooled:
 
 def pooled(
     runs: Mapping[str, pd.DataFrame], chunks: pd.DataFrame, qids: Sequence[str], depth: int
-) -> dict[str, list[Pooled]]:
+) -> dict[str, list[PooledPassage]]:
     """{qid: its pool by rank, then docno} from the retrievers' frames `run` (rank from 0), for these topics.
 
     chunks: frame `chunks`, which holds every passage that was found. A topic without hits has an empty pool.
@@ -45,8 +45,8 @@ def pooled(
     found = {docno for _, docno in ranks}
     rows = chunks[chunks["docno"].isin(found)]
     of = {row[0]: row[1:] for row in zip(*(rows[c] for c in ("docno", "parent", "start", "text")), strict=True)}
-    pools: dict[str, list[Pooled]] = {qid: [] for qid in qids}
+    pools: dict[str, list[PooledPassage]] = {qid: [] for qid in qids}
     for (qid, docno), of_passage in ranks.items():
         parent, start, text = of[docno]
-        pools[qid].append(Pooled(qid, docno, str(parent), int(start), str(text), of_passage))
+        pools[qid].append(PooledPassage(qid, docno, str(parent), int(start), str(text), of_passage))
     return {qid: sorted(pool, key=lambda one: (one.rank, one.passage)) for qid, pool in pools.items()}

@@ -29,7 +29,7 @@ from ragauge.estimate.slicing import FEW_TOPICS
 from ragauge.plugins.gate.lower_bounds import bounded_mean_of_few, skewed_mean
 from ragauge.plugins.gate.rules import ALPHA
 
-Verdict = Literal["pass", "regressed", "inconclusive"]
+Decision = Literal["pass", "regressed", "inconclusive"]
 
 # Metrics of class shares by what `topic_tables` calls them.
 _CLASSES = {**MEASURE_OF, **{share.name: share.name for share in CLASS_SHARES}}
@@ -159,7 +159,7 @@ def paired_test(
     return found if higher else _turned(found)
 
 
-def decide(found: Sequence[Paired], alpha: float = ALPHA) -> list[Verdict]:
+def decide(found: Sequence[Paired], alpha: float = ALPHA) -> list[Decision]:
     """The verdict on each of several differences from a baseline.
 
     `regressed` is after Holm's correction over all of them: the gate reports a regression without a cause with

@@ -43,7 +43,7 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """The passages' verdict on a claim, and the passages that it cites (from 0)."""
 
     stance: Stance
@@ -107,7 +107,7 @@ def sentences(text: str) -> Claims:
     return tuple(dict.fromkeys(one_line(text[a:b]) for a, b in sentence_spans(text)))
 
 
-def supports(rows: Sequence[tuple[Claims, Sequence[Passage]]], tools: Tools) -> list[Found[tuple[Verdict, ...]]]:
+def supports(rows: Sequence[tuple[Claims, Sequence[Passage]]], tools: Tools) -> list[Found[tuple[ClaimVerdict, ...]]]:
     """The verdicts of a context's passages on each claim, in order.
 
     One request for every distinct (claims, set of passages). They are shown in an order of their own, so that neither
@@ -117,8 +117,8 @@ def supports(rows: Sequence[tuple[Claims, Sequence[Passage]]], tools: Tools) -> 
     """
     asked: list[list[str]] = []
     orders: list[list[int]] = []
-    readers: dict[str, Callable[[str], tuple[Verdict, ...] | None]] = {}
-    guesses: dict[str, tuple[Verdict, ...]] = {}
+    readers: dict[str, Callable[[str], tuple[ClaimVerdict, ...] | None]] = {}
+    guesses: dict[str, tuple[ClaimVerdict, ...]] = {}
     for claims, passages in rows:
         order = sorted(range(len(passages)), key=lambda i, of=passages: of[i].text)  # type: ignore[misc]
         parts = at_once(claims) if passages else []
@@ -126,12 +126,12 @@ def supports(rows: Sequence[tuple[Claims, Sequence[Passage]]], tools: Tools) -> 
         asked.append([_in_passages(part, [passages[i] for i in order]) for part in parts])
         for part, request in zip(parts, asked[-1], strict=True):
             readers[request] = partial(_read_verdicts, n_claims=len(part), n_passages=len(passages))
-            guesses[request] = (Verdict("absent"),) * len(part)
+            guesses[request] = (ClaimVerdict("absent"),) * len(part)
     found = ask_each(tools.chat, readers, tools.store, "verdicts on claims", guesses=guesses)
     return [
         _joined([found[request] for request in requests], order)
         if passages
-        else Found((Verdict("absent"),) * len(claims), OK)
+        else Found((ClaimVerdict("absent"),) * len(claims), OK)
         for (claims, passages), requests, order in zip(rows, asked, orders, strict=True)
     ]
 
@@ -196,7 +196,7 @@ def _no_match(claims: Claims, statements: Claims) -> Match:
     return Match((False,) * len(claims), (False,) * len(statements))
 
 
-def _joined(found: Sequence[Found[tuple[Verdict, ...]]], order: Sequence[int]) -> Found[tuple[Verdict, ...]]:
+def _joined(found: Sequence[Found[tuple[ClaimVerdict, ...]]], order: Sequence[int]) -> Found[tuple[ClaimVerdict, ...]]:
     """The verdicts of a claim list's parts, concatenated; the first part without verdicts if there is one.
 
     order: which passage stood at each place of the request; verdicts name passages by it.
@@ -234,13 +234,13 @@ def by_number(value: object, n: int) -> list[Any] | None:
     return [value[str(i)] for i in range(1, n + 1)]
 
 
-def _read_verdicts(reply: str, n_claims: int, n_passages: int) -> tuple[Verdict, ...] | None:
+def _read_verdicts(reply: str, n_claims: int, n_passages: int) -> tuple[ClaimVerdict, ...] | None:
     entries = by_number(json_of(reply), n_claims)
     verdicts = [_verdict(entry, n_passages) for entry in entries or ()]
     return None if entries is None or None in verdicts else tuple(v for v in verdicts if v is not None)
 
 
-def _verdict(entry: object, n_passages: int) -> Verdict | None:
+def _verdict(entry: object, n_passages: int) -> ClaimVerdict | None:
     """One verdict; None unless it is one of the three, with existing passages if it is not absent."""
     if not isinstance(entry, dict) or not {"verdict", "passages"} <= set(entry):
         return None
@@ -250,8 +250,8 @@ def _verdict(entry: object, n_passages: int) -> Verdict | None:
     if not all(type(number) is int and 1 <= number <= n_passages for number in listed):
         return None
     if stance == "absent":
-        return Verdict("absent")
-    return Verdict(stance, tuple(sorted({number - 1 for number in listed}))) if listed else None
+        return ClaimVerdict("absent")
+    return ClaimVerdict(stance, tuple(sorted({number - 1 for number in listed}))) if listed else None
 
 
 def _read_match(reply: str, n_claims: int, n_statements: int) -> Match | None:

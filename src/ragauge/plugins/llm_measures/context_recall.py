@@ -21,8 +21,8 @@ from ragauge.plugins.llm_measures.claims import (
     CLAIMS,
     IN_SENTENCES,
     Claims,
+    ClaimVerdict,
     Passage,
-    Verdict,
     at_once,
     by_number,
     claims_of,
@@ -98,7 +98,7 @@ def reference_statements(topics: pd.DataFrame, qids: Sequence[str], tools: Tools
 
 def of_reference(
     statements: Mapping[str, Found[Claims]], passages: pd.DataFrame, tools: Tools
-) -> dict[str, Found[tuple[Verdict, ...]]]:
+) -> dict[str, Found[tuple[ClaimVerdict, ...]]]:
     """Whether the context supports each statement of the reference answer, by qid; omits topics without statements.
 
     passages: frame `longest_passages`. A verdict is `supported`, by the passages (as `passages_by_topic`
@@ -125,7 +125,7 @@ def of_reference(
                 guesses[request] = ((),) * len(some)
     replies = ask_each(tools.chat, readers, tools.store, "statements in sentences", guesses=guesses)
 
-    def verdicts(qid: str, claims: Claims) -> Found[tuple[Verdict, ...]]:
+    def verdicts(qid: str, claims: Claims) -> Found[tuple[ClaimVerdict, ...]]:
         found = [(part, [replies[one] for one in of_part]) for part, of_part in requests[qid]]
         missing = first_lost(*(one for _, of_part in found for one in of_part))
         if missing is not None:
@@ -137,7 +137,7 @@ def of_reference(
             for docnos, of_statement in zip(standing, ways, strict=True):
                 docnos.update(supporting(of_statement, part))
         by = [tuple(sorted(place[docno] for docno in docnos)) for docnos in standing]
-        return Found(tuple(Verdict("supported", one) if one else Verdict("absent") for one in by), OK)
+        return Found(tuple(ClaimVerdict("supported", one) if one else ClaimVerdict("absent") for one in by), OK)
 
     return {qid: verdicts(qid, found.value) for qid, found in statements.items() if found.value}
 
@@ -172,7 +172,7 @@ def _request(statements: Claims, part: Part) -> str:
 
 def _measured(
     statements: Found[Claims] | None,
-    verdicts: Found[tuple[Verdict, ...]] | None,
+    verdicts: Found[tuple[ClaimVerdict, ...]] | None,
     passages: Sequence[Passage],
 ) -> Measured:
     if statements is None:

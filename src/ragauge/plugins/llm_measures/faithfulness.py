@@ -20,8 +20,8 @@ from ragauge.plugins.llm_measures.claims import (
     CLAIMS,
     IN_PASSAGES,
     Claims,
+    ClaimVerdict,
     Passage,
-    Verdict,
     claims_of,
     one_line,
     passages_by_topic,
@@ -41,7 +41,7 @@ _NAMES = {
 _SOURCES = {"context": "context", "history": "history", "both": "context and history"}
 
 
-def faithfulness(verdicts: Sequence[Verdict]) -> tuple[float, float]:
+def faithfulness(verdicts: Sequence[ClaimVerdict]) -> tuple[float, float]:
     """Shares of the claims that the context supports and contradicts; it does not mention the rest.
 
     Source: RAGAS (Es et al., EACL 2024), whose verdicts are two: supported or not.
@@ -144,7 +144,7 @@ class Faithfulness(MeasuresPassages):
         answer: object,
         passages: Sequence[Passage] | None,
         claims: Found[Claims] | None,
-        verdicts: Found[tuple[Verdict, ...]] | None,
+        verdicts: Found[tuple[ClaimVerdict, ...]] | None,
     ) -> Measured:
         if not isinstance(answer, str):
             return Measured(None, NO_ANSWER)
@@ -158,7 +158,7 @@ class Faithfulness(MeasuresPassages):
 
 
 def told(
-    claims: Claims, verdicts: Sequence[Verdict], passages: Sequence[Passage], called: str = "claim"
+    claims: Claims, verdicts: Sequence[ClaimVerdict], passages: Sequence[Passage], called: str = "claim"
 ) -> list[dict[str, Any]]:
     """The claims with the passages' verdicts, as JSON values; passages by docno."""
     return [
@@ -183,7 +183,7 @@ def _word_set(text: str) -> frozenset[str]:
     return frozenset(words(text))
 
 
-def _by_words(claims: Claims, passages: Sequence[Passage]) -> Found[tuple[Verdict, ...]]:
+def _by_words(claims: Claims, passages: Sequence[Passage]) -> Found[tuple[ClaimVerdict, ...]]:
     """Supported if the context contains every content word; cites the passages that contain any."""
     held = [_word_set(passage.text) for passage in passages]
     every = frozenset().union(*held)
@@ -191,5 +191,5 @@ def _by_words(claims: Claims, passages: Sequence[Passage]) -> Found[tuple[Verdic
     for claim in claims:
         content = set(words(claim)) - FUNCTION_WORDS
         by = tuple(i for i, of_passage in enumerate(held) if content & of_passage)
-        verdicts.append(Verdict("supported", by) if content <= every else Verdict("absent"))
+        verdicts.append(ClaimVerdict("supported", by) if content <= every else ClaimVerdict("absent"))
     return Found(tuple(verdicts), OK)

@@ -21,7 +21,7 @@ from ragauge.plugins.llm_measures.claims import (
     IN_PASSAGES,
     IN_SENTENCES,
     MATCH,
-    Verdict,
+    ClaimVerdict,
     claims_of,
     matches,
     passages_by_topic,
@@ -42,7 +42,7 @@ _INFOS = (
 
 
 def noise_sensitivity(
-    correct: Sequence[bool], of_claims: Sequence[Verdict], of_statements: Sequence[Verdict]
+    correct: Sequence[bool], of_claims: Sequence[ClaimVerdict], of_statements: Sequence[ClaimVerdict]
 ) -> tuple[float, float]:
     """Shares of all claims that are incorrect and come from a relevant passage, and from irrelevant ones.
 
@@ -55,7 +55,7 @@ def noise_sensitivity(
 
 
 def claim_sources(
-    correct: Sequence[bool], of_claims: Sequence[Verdict], of_statements: Sequence[Verdict]
+    correct: Sequence[bool], of_claims: Sequence[ClaimVerdict], of_statements: Sequence[ClaimVerdict]
 ) -> list[str | None]:
     """For every wrong claim that comes from passages, whether from `relevant` or `irrelevant` ones; otherwise None."""
     relevant = {i for verdict in of_statements if verdict.stance == "supported" for i in verdict.passages}

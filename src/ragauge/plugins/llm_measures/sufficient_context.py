@@ -23,7 +23,7 @@ from ragauge.retrieval.passages import standing
 SUFFICIENT, CONTRADICTORY, INSUFFICIENT = VERDICTS = ("sufficient", "contradictory", "insufficient")
 
 
-class Verdict(NamedTuple):
+class Sufficiency(NamedTuple):
     """One of `VERDICTS`, and the model's reason."""
 
     verdict: str
@@ -68,7 +68,7 @@ class SufficientContext(MeasuresRanking):
         seen = {str(qid): own.tolist() for qid, own in standing(passages).groupby("qid", sort=False)["seen"]}
         requests = {qid: self._request(query, seen[qid]) for qid, query in questions_of(topics).items() if qid in seen}
         readers = dict.fromkeys(requests.values(), read_verdict)
-        guesses = dict.fromkeys(readers, Verdict(INSUFFICIENT, None))
+        guesses = dict.fromkeys(readers, Sufficiency(INSUFFICIENT, None))
         replies = ask_each(tools.chat, readers, tools.store, self.infos[0].label, guesses=guesses)
 
         def measured(qid: str) -> Measured:
@@ -87,10 +87,10 @@ class SufficientContext(MeasuresRanking):
         return fill(str(self.prompt), question=query, passages="\n".join(map(quoted, seen)))
 
 
-def read_verdict(reply: str) -> Verdict | None:
+def read_verdict(reply: str) -> Sufficiency | None:
     """The verdict of a reply {"reason": ..., "verdict": one of `VERDICTS`}; None for anything else."""
     found = json_of(reply)
     if not isinstance(found, dict) or found.get("verdict") not in VERDICTS:
         return None
     reason = found.get("reason")
-    return Verdict(found["verdict"], one_line(reason) if isinstance(reason, str) else None)
+    return Sufficiency(found["verdict"], one_line(reason) if isinstance(reason, str) else None)

@@ -62,7 +62,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """The plan from one pilot: `pairs`, `labels` and `repeats` from `plan_topics`, `plan_labels` and `plan_repeats`.
 
     n_classed: the pilot's topics that count in shares of classes. n_clusters: those of its topics; None where they are
@@ -101,7 +101,7 @@ class Plan:
         }
 
 
-def plan(sweep: Jobs, asked: Asked) -> Plan:
+def plan(sweep: Jobs, asked: Asked) -> StudyPlan:
     """The topics and labels of a study like the sweep; ConfigError and DataError as in `plan_topics` and
     `plan_labels`."""
     rows = sweep.outcomes[sweep.outcomes["n_tokens"] == sweep.n_tokens]
@@ -144,7 +144,7 @@ def plan(sweep: Jobs, asked: Asked) -> Plan:
     n_classed = int(with_classes(rows)["qid"].nunique())
     names = (sweep.experiment, sweep.sweep_id, sweep.n_tokens, n_topics, n_classed, n_clusters)
     repeats = plan_repeats(sweep, asked.topic_price)
-    return Plan(asked, *names, comparisons, pairs, labels, repeats, " ".join(cannot_tell))
+    return StudyPlan(asked, *names, comparisons, pairs, labels, repeats, " ".join(cannot_tell))
 
 
 def _name(measure: str, sweep: Jobs) -> str:
@@ -152,7 +152,7 @@ def _name(measure: str, sweep: Jobs) -> str:
     return METRICS[measure].words if measure in HEADLINES else column_label(infos[measure])
 
 
-def plan_text(plan: Plan, sweep: Jobs) -> str:
+def plan_text(plan: StudyPlan, sweep: Jobs) -> str:
     """The plan for a terminal."""
     a = plan.asked
     sure = f"{a.confidence:.0%} sure"
@@ -216,7 +216,7 @@ def plan_text(plan: Plan, sweep: Jobs) -> str:
     return "\n".join(lines)
 
 
-def _widths(plan: Plan, total: int) -> list[str]:
+def _widths(plan: StudyPlan, total: int) -> list[str]:
     """Lines with the interval widths for samples of n topics; none for a pilot without a predictor."""
     of = plan.labels[plan.labels["widths"].map(len) > 0]
     if of.empty:

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ragauge import track
-from ragauge.compare import Found, measured_by
+from ragauge.compare import SourceRuns, measured_by
 from ragauge.contract import comparable
 from ragauge.contract.answer_measures import from_tags, in_order
 from ragauge.contract.errors import ConfigError, DataError
@@ -54,7 +54,7 @@ def read_judged(sources: Sequence[str], uri: str | None, features: Sequence[str]
     feature that looks at the answer or that no job measured. DataError for sources that are not there,
     that did not finish, or in which no job has a judged topic with evidence.
     """
-    found = Found.of(sources, uri)
+    found = SourceRuns.of(sources, uri)
     runs = sorted(found.runs, key=lambda run: run.run_id)
     further = _check_features(features, runs)
     scored = "ir_score" in features

@@ -19,7 +19,7 @@ from ragauge.contract.identity import identity
 from ragauge.plugins.training.contract import MODEL, Trained, Trainer, TrainingTools
 from ragauge.plugins.training.jobs.card import before_and_after
 from ragauge.plugins.training.jobs.comparison import as_metrics, gains, ranked_by
-from ragauge.plugins.training.jobs.plan import Plan, Result, read_trained, write_trained
+from ragauge.plugins.training.jobs.plan import Result, TrainingPlan, read_trained, write_trained
 from ragauge.plugins.training.jobs.splits import Splits, load_splits, training_data
 from ragauge.retrieval.pretrained import model_digest
 from ragauge.store import Entry, Key
@@ -35,7 +35,7 @@ _CURVES = "curves.json"
 _FLUSH = 5.0  # seconds between two writings of step metrics
 
 
-def plan(cfg: DictConfig, trainer: Trainer) -> Plan:
+def plan(cfg: DictConfig, trainer: Trainer) -> TrainingPlan:
     """The training on the config's dataset; ConfigError and DataError if it cannot be trained on."""
     from omegaconf import OmegaConf
 
@@ -72,7 +72,7 @@ def plan(cfg: DictConfig, trainer: Trainer) -> Plan:
             told=_told(table),
         )
 
-    return Plan(key, splits.training.store, str(cfg.dataset.name), track.flatten(plain), splits.values(), work)
+    return TrainingPlan(key, splits.training.store, str(cfg.dataset.name), track.flatten(plain), splits.values(), work)
 
 
 def _key(cfg: DictConfig, trainer: Trainer, splits: Splits) -> Key:

@@ -19,7 +19,7 @@ from ragauge.contract.identity import identity
 from ragauge.experiment.stages.components import instantiate_components
 from ragauge.plugins.training.contract import MODEL, RunsTrainer
 from ragauge.plugins.training.jobs.judged import read_judged
-from ragauge.plugins.training.jobs.plan import Plan, Result, read_trained, write_trained
+from ragauge.plugins.training.jobs.plan import Result, TrainingPlan, read_trained, write_trained
 from ragauge.plugins.training.trainers.sources import CONSTANT, POOLED, SINGLE, mean_errors
 from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.store import Key, Store
@@ -35,7 +35,7 @@ _FILE = "data/predictor.json"  # of the model: all that its probabilities depend
 _NAMES = {POOLED: "all others", CONSTANT: "their class shares", SINGLE: "a single sweep"}
 
 
-def plan(cfg: DictConfig, overrides: Sequence[str], trainer: RunsTrainer) -> Plan:
+def plan(cfg: DictConfig, overrides: Sequence[str], trainer: RunsTrainer) -> TrainingPlan:
     """The training on the config's `runs`; ConfigError and DataError if they cannot be trained on."""
     from omegaconf import OmegaConf
 
@@ -96,7 +96,7 @@ def plan(cfg: DictConfig, overrides: Sequence[str], trainer: RunsTrainer) -> Pla
 
     counts = {"jobs": float(len(judged.jobs)), "sweeps": float(rows["sweep"].nunique())}
     on = ", ".join(sorted(rows["dataset"].unique()))
-    return Plan(key, store, on, track.flatten({name: plain[name] for name in _LOGGED}), counts, work)
+    return TrainingPlan(key, store, on, track.flatten({name: plain[name] for name in _LOGGED}), counts, work)
 
 
 def _of_jobs(jobs: Sequence[track.LoggedRun], rows: pd.DataFrame) -> pd.DataFrame:

@@ -38,7 +38,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """A training whose data was read and passed every check.
 
     `key` is what the model depends on; `on` says in a word or two what it learns from; `values` are metrics
