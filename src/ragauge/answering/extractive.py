@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from ragauge.contract.answering import Generator
 from ragauge.contract.checks import require_choice, require_number
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import later
+from ragauge.contract.option import CONF, option
 from ragauge.contract.replies import Reply
 from ragauge.texts.sentences import sentence_spans
 from ragauge.texts.words import FUNCTION_WORDS, words
@@ -71,7 +71,7 @@ class _Sentence(NamedTuple):
     about: frozenset[str]  # the words of the name that it, or a sentence before it, opens with
 
 
-@dataclass(frozen=True)
+@option("llm/extractive")
 class Extractive(Generator):
     """Answers with a name, date or number of the context: a stand-in, no language model (docs/llms-and-judges.md).
 
@@ -86,7 +86,7 @@ class Extractive(Generator):
     version = 5
     kind = "embedded"
 
-    threshold: float = 0.34
+    threshold: float = CONF
     by: str = later("cosine")
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import SCHEMAS
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.outcomes import RESERVED
 from ragauge.contract.replies import Reply
 from ragauge.datasets import BadRow, recordings
@@ -26,7 +27,7 @@ from ragauge.llms.replies import answer_alone
 NO_ANSWER = "the file has no answer"
 
 
-@dataclass(frozen=True)
+@option("llm/recorded")
 class RecordedAnswers(Generator):
     """The answers of a file, a row per question: {qid, answer}, under RAGAS's and DeepEval's names, too.
 
@@ -47,7 +48,7 @@ class RecordedAnswers(Generator):
 
     path: str | Path | None = runtime(None)
     system: str | None = None
-    answer_number: int = 0
+    answer_number: int = CONF
     on_missing: str = "raise"
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from ragauge.contract.checks import require_count
 from ragauge.contract.default import Default
+from ragauge.contract.option import CONF, option
 
 # A block of rows in, its result out. It is sent to workers by pickle: it holds parameters, and loads a model
 # at its first block, for itself or for its process. Equal ones are taken for one and the same.
@@ -52,11 +53,11 @@ class Engine(ABC):
         """A worker per work, for the lifetime of the returned object."""
 
 
-@dataclass(frozen=True)
+@option("engine/local")
 class LocalEngine(Engine):
     """`engine=local`: this process does the work itself, all rows in one block."""
 
-    shards: int = 1
+    shards: int = CONF
 
     def __post_init__(self) -> None:
         require_count("engine.shards", self.shards)

@@ -119,10 +119,10 @@ COLUMNS = (
     ),
     Column("earlier_label", "earlier", "label", "the class in the run of `judge.earlier`", always=False),
     Column(
-        "prompts_are", "verdicts", "str", "what further labels are: fixed prompts, a sample of prompts, repeats",
+        "prompts_are", "verdicts", "str", "where further labels come from: fixed prompts, a sample of prompts, repeats",
         always=False, compared=True,
     ),
-    Column(TARGET, "sample", "str", "of what estimates are: population, topics", always=False, compared=True),
+    Column(TARGET, "sample", "str", "the target of estimates: population, topics", always=False, compared=True),
     Column("evidence_in_context", "failures", "str?", "all, some or none of the evidence", always=False),
     Column("evidence_place", "failures", "str?", "in which third of the context the evidence stands", always=False),
     Column(CAUSE, "failures", "str?", "why the topic failed; missing where it did not", always=False, compared=True),
@@ -136,7 +136,7 @@ COLUMNS = (
         f"{{{','.join(map(labelled_as, QUESTIONS))}}}", "people", "float?", "people's yes (1) or no (0) to a question",
         of="job", always=False,
     ),
-    Column("system", "sweep", "str", "what the sweep varied but for `n_tokens`", of="pooled"),
+    Column("system", "sweep", "str", "the settings that the sweep varied, `n_tokens` aside", of="pooled"),
     Column("weight", "estimates", "float", "how many rows a judged row stands for, over their mean", of="pooled"),
 )  # fmt: skip
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -14,6 +13,7 @@ from ragauge.contract.checks import require, require_text
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import later, runtime
+from ragauge.contract.option import CONF, option
 from ragauge.datasets.fields import BadRow, string
 from ragauge.datasets.files import csv_rows, existing_file, is_encoding, named_cells
 from ragauge.datasets.gather import FileSource, Gatherer
@@ -25,7 +25,7 @@ _LIST_ITEM = re.compile(r""""([^"]*)"|'([^']*)'|([^\s,'"\[\](){}]+)""")
 _SHAPE = re.compile(r"[i\s,]*|[\s,]*(?:\[[i\s,]*\][\s,]*)+")  # of a list, and of one of lists: i is an item
 
 
-@dataclass(frozen=True)
+@option("dataset/csv")
 class CsvDataset(FileSource):
     """A collection from two CSV files with a header; evidence is the whole text of the relevant documents.
 
@@ -40,17 +40,17 @@ class CsvDataset(FileSource):
     component = "csv"
     version = 4
 
-    name: str = runtime("csv")
-    docs: str | Path | None = runtime(None)
-    topics: str | Path | None = runtime(None)
-    docno_column: str = "id"
-    title_column: str = _OPTIONAL_TITLE
-    text_column: str = "text"
-    qid_column: str | None = None
-    query_column: str = "question"
-    answer_column: str | None = "answer"
-    evidence_column: str | None = "text_ids"
-    attribute_columns: Sequence[str] = ()
+    name: str = runtime(CONF)
+    docs: str | Path | None = runtime(CONF)
+    topics: str | Path | None = runtime(CONF)
+    docno_column: str = CONF
+    title_column: str = CONF
+    text_column: str = CONF
+    qid_column: str | None = CONF
+    query_column: str = CONF
+    answer_column: str | None = CONF
+    evidence_column: str | None = CONF
+    attribute_columns: Sequence[str] = CONF
     separator: str = later(",")
     encoding: str = later("utf-8")
 

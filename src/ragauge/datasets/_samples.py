@@ -11,6 +11,7 @@ from typing import Any
 
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.outcomes import RESERVED
 from ragauge.datasets import recordings
 from ragauge.datasets._near_names import warn_of_near_names
@@ -22,7 +23,7 @@ from ragauge.datasets.recordings import Recorded
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@option("dataset/samples")
 class SamplesDataset(FileSource):
     """The questions of a file of samples, with any reference answers, evidence and attributes.
 
@@ -35,7 +36,7 @@ class SamplesDataset(FileSource):
     component = "samples"
     version = 3
 
-    name: str = runtime("samples")
+    name: str = runtime(CONF)
     path: str | Path | None = runtime(None)
     docs: str | Path | None = runtime(None)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pandas as pd
 
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.topics import HISTORY
 from ragauge.datasets._near_names import warn_of_near_names
 from ragauge.datasets.fields import (
@@ -45,16 +45,16 @@ _FLAGS = {"true": True, "false": False}  # cells of `unanswerable`
 _SAMPLE = Path(__file__).parent / "sample"
 
 
-@dataclass(frozen=True)
+@option("dataset/jsonl")
 class JsonlDataset(FileSource):
     """A collection from a corpus in JSON Lines (`docs`) and questions in JSON Lines, CSV, TSV or Parquet (`topics`)."""
 
     component = "jsonl"
     version = 4
 
-    name: str = runtime("jsonl")
-    docs: str | Path | None = runtime(None)
-    topics: str | Path | None = runtime(None)
+    name: str = runtime(CONF)
+    docs: str | Path | None = runtime(CONF)
+    topics: str | Path | None = runtime(CONF)
 
     def files(self) -> Mapping[str, Path]:
         """The files `docs` and `topics`; ConfigError if one is not there."""
@@ -76,14 +76,14 @@ class JsonlDataset(FileSource):
         return gather.documents(file)
 
 
-@dataclass(frozen=True)
+@option("dataset/sample")
 class SampleDataset(FileSource):
     """The shipped collection: short encyclopedic paragraphs, bridge and comparison questions."""
 
     component = "sample"
     version = 1
 
-    name: str = runtime("sample")
+    name: str = runtime(CONF)
 
     def files(self) -> Mapping[str, Path]:
         """The files `docs` and `topics` inside the installed package."""

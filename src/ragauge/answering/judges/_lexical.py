@@ -14,6 +14,7 @@ from ragauge.answering.judges.frame import NO_ANSWER, SAYS_NOTHING, Truth, Verdi
 from ragauge.contract.answering import Judge
 from ragauge.contract.checks import require_number
 from ragauge.contract.component import Tools
+from ragauge.contract.option import CONF, option
 from ragauge.texts.refusals import says_it_lacks
 from ragauge.texts.words import ARTICLES, GRAMMAR_WORDS, WORD
 
@@ -23,7 +24,7 @@ _KINDEST = (5, 3, 2, 1, 4)  # classes, for answers that several references give 
 _OPPOSITE: dict[tuple[str, ...], str] = {("yes",): "no", ("no",): "yes"}
 
 
-@dataclass(frozen=True)
+@option("judge/lexical")
 class LexicalJudge(Judge):
     """Classes by the words that an answer shares with the reference answer and the evidence.
 
@@ -51,8 +52,8 @@ class LexicalJudge(Judge):
     kind = "embedded"
     version = 4
 
-    support: float = 0.5
-    cover: float = 0.75
+    support: float = CONF
+    cover: float = CONF
 
     def __post_init__(self) -> None:
         for name in ("support", "cover"):

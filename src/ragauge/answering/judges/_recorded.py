@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,14 @@ from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.datasets import recordings
 from ragauge.datasets.recordings import Recorded
 
 NO_LABEL = "missing"
 
 
-@dataclass(frozen=True)
+@option("judge/recorded")
 class RecordedJudge(Judge):
     """The judge classes of a file: {qid, label}, 1 to 5 or null, as JSON Lines, a JSON list, CSV or Parquet.
 
@@ -40,7 +40,7 @@ class RecordedJudge(Judge):
     path: str | Path | None = runtime(None)
     # In the verdicts' key (`files`), but not in what judges: systems are compared.
     system: str | None = runtime(None)
-    name: str = "recorded"
+    name: str = CONF
     on_missing: str = runtime("raise")
 
     def __post_init__(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -11,6 +10,7 @@ import pandas as pd
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
+from ragauge.contract.option import CONF, option
 from ragauge.contract.progress import progress
 from ragauge.contract.retrieval import Compressor
 from ragauge.plugins.adapters.foreign import as_documents, document_compressor
@@ -18,7 +18,7 @@ from ragauge.retrieval.passages import with_texts
 from ragauge.retrieval.ranking import rank_scores
 
 
-@dataclass(frozen=True)
+@option("compressor/langchain")
 class LangChainCompressor(Compressor):
     """Any LangChain BaseDocumentCompressor, given as a mapping with `_target_`.
 
@@ -34,8 +34,8 @@ class LangChainCompressor(Compressor):
     kind = "langchain"
 
     compressor: Mapping[str, Any]
-    depth: int | None = None
-    revision: int = 1
+    depth: int | None = CONF
+    revision: int = CONF
 
     def __post_init__(self) -> None:
         require_count("compressor.depth", self.depth, null="all passages")

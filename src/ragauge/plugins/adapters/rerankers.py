@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract.component import Tools
+from ragauge.contract.option import CONF, option
 from ragauge.contract.progress import progress
 from ragauge.contract.retrieval import Reranker
 from ragauge.plugins.adapters.foreign import (
@@ -24,7 +24,7 @@ from ragauge.retrieval.ranking import rank_scores, ranked, ranks_within
 from ragauge.retrieval.rerankers import candidates, check_depth
 
 
-@dataclass(frozen=True)
+@option("reranker/langchain")
 class LangChainReranker(Reranker):
     """Any LangChain BaseDocumentCompressor, given as a mapping with `_target_`, asked topic by topic.
 
@@ -40,9 +40,9 @@ class LangChainReranker(Reranker):
     kind = "langchain"
 
     compressor: Mapping[str, Any]
-    depth: int = 30
-    top_k: int | None = None
-    revision: int = 1
+    depth: int = CONF
+    top_k: int | None = CONF
+    revision: int = CONF
 
     def __post_init__(self) -> None:
         check_depth(self.depth, self.top_k)
@@ -67,7 +67,7 @@ class LangChainReranker(Reranker):
         return reranked[rank < (self.top_k or self.depth)].reset_index(drop=True)
 
 
-@dataclass(frozen=True)
+@option("reranker/pyterrier")
 class PyTerrierReranker(Reranker):
     """Any PyTerrier transformer of runs: a mapping with the `_target_` of one, or of a function making one.
 
@@ -82,9 +82,9 @@ class PyTerrierReranker(Reranker):
     kind = "pyterrier"
 
     transformer: Mapping[str, Any]
-    depth: int = 30
-    top_k: int | None = None
-    revision: int = 1
+    depth: int = CONF
+    top_k: int | None = CONF
+    revision: int = CONF
 
     def __post_init__(self) -> None:
         check_depth(self.depth, self.top_k)

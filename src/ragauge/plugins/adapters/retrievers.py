@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.extras import require_extra
 from ragauge.contract.loading import build
+from ragauge.contract.option import CONF, option
 from ragauge.contract.progress import progress
 from ragauge.contract.retrieval import Retriever
 from ragauge.plugins.adapters.foreign import (
@@ -37,7 +37,7 @@ from ragauge.retrieval.retrievers.ranking import (
 )
 
 
-@dataclass(frozen=True)
+@option("retriever/pyterrier")
 class PyTerrierPipeline(Retriever):
     """Any PyTerrier pipeline: a mapping with the `_target_` of a transformer or of a function that makes one.
 
@@ -52,9 +52,9 @@ class PyTerrierPipeline(Retriever):
     component = "pyterrier"
 
     pipeline: Mapping[str, Any]
-    index: Mapping[str, Any] | None = None
-    top_k: int = 30
-    revision: int = 1
+    index: Mapping[str, Any] | None = CONF
+    top_k: int = CONF
+    revision: int = CONF
 
     def __post_init__(self) -> None:
         require_extra("retriever=pyterrier", "pyterrier")
@@ -96,7 +96,7 @@ class PyTerrierPipeline(Retriever):
         return as_transformer(name, rank)
 
 
-@dataclass(frozen=True)
+@option("retriever/langchain")
 class LangChainRetriever(Retriever):
     """Any LangChain BaseRetriever, given as a mapping with `_target_`.
 
@@ -111,8 +111,8 @@ class LangChainRetriever(Retriever):
     component = "langchain"
 
     retriever: Mapping[str, Any]
-    top_k: int = 30
-    revision: int = 1
+    top_k: int = CONF
+    revision: int = CONF
 
     def __post_init__(self) -> None:
         require_extra("retriever=langchain", "langchain_core")

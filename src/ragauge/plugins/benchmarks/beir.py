@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from ragauge.contract.checks import require_flag, require_text
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.datasets.fields import BadRow, string
 from ragauge.datasets.files import existing_folder, json_rows, lines, parse_json, text_of
 from ragauge.datasets.gather import Document, Rows
@@ -28,7 +28,7 @@ from ragauge.plugins.benchmarks.judged import (
 _GRADES = ("score", "relevance", "rel", "label", "grade")  # what a header calls the third column
 
 
-@dataclass(frozen=True)
+@option("dataset/beir")
 class Beir(JudgedSource):
     """BEIR (Thakur et al., 2021): the queries that `split` judges, and all documents of the corpus.
 
@@ -39,10 +39,10 @@ class Beir(JudgedSource):
     component = "beir"
     version = 1
 
-    name: str = runtime("beir")
-    path: str | Path | None = runtime(None)
-    split: str = "test"
-    title_in_text: bool = True
+    name: str = runtime(CONF)
+    path: str | Path | None = runtime(CONF)
+    split: str = CONF
+    title_in_text: bool = CONF
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ragauge.contract.checks import require_choice
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.datasets.fields import Attribute, BadRow, listed, optional_string, string, valid_string
 from ragauge.datasets.files import parsed, rows
 from ragauge.datasets.gather import Gatherer, OneFile, Paragraphs
@@ -26,7 +26,7 @@ _ATTRIBUTES = {  # ours: CRAG's
 }
 
 
-@dataclass(frozen=True)
+@option("dataset/crag")
 class CRAG(OneFile):
     """CRAG (Yang et al., 2024) from `path`, without evidence.
 
@@ -37,9 +37,9 @@ class CRAG(OneFile):
     component = "crag"
     version = 1
 
-    name: str = runtime("crag")
-    documents: str = "snippets"
-    invalid: str = "unanswerable"
+    name: str = runtime(CONF)
+    documents: str = CONF
+    invalid: str = CONF
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -17,6 +17,7 @@ from ragauge.answering.judges.frame import Truth, Verdict, divided, spread, trut
 from ragauge.contract.answering import Judge
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.option import CONF, option
 from ragauge.contract.replies import CUT, Reply
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.json_replies import json_of, truth_of
@@ -30,7 +31,7 @@ _FORM = '{"accuracy": true or false}'  # as the error of another reply shows it
 _Keys = list[tuple[str, str]]  # (qid, answer)
 
 
-@dataclass(frozen=True)
+@option("judge/crag")
 class CragJudge(ChatLLM, Judge):
     """Class 5, 1 or 4: by rules where they decide, else a chat model says whether the answer is right.
 
@@ -49,8 +50,8 @@ class CragJudge(ChatLLM, Judge):
     kind = "chat"
     uses = frozenset()
 
-    lack_phrases: Sequence[str] = ("i don't know",)
-    prompt: str | None = None
+    lack_phrases: Sequence[str] = CONF
+    prompt: str | None = CONF
 
     def __post_init__(self) -> None:
         super().__post_init__()

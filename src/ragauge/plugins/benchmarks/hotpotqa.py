@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.datasets.fields import (
     Attribute,
     BadRow,
@@ -26,7 +26,7 @@ from ragauge.datasets.gather import FileSource, Gatherer, Paragraphs
 AnswersOf = Callable[[Mapping[str, Any]], list[str]]
 
 
-@dataclass(frozen=True)
+@option("dataset/hotpotqa")
 class HotpotQA(FileSource):
     """HotpotQA (Yang et al., 2018) from `path`, with more passages from `extra`, a list of {title, text}.
 
@@ -37,9 +37,9 @@ class HotpotQA(FileSource):
     component = "hotpotqa"
     version = 1
 
-    name: str = runtime("hotpotqa")
-    path: str | Path | None = runtime(None)
-    extra: str | Path | None = runtime(None)
+    name: str = runtime(CONF)
+    path: str | Path | None = runtime(CONF)
+    extra: str | Path | None = runtime(CONF)
 
     def files(self) -> Mapping[str, Path]:
         """The files `path` and, if set, `extra`; ConfigError if one does not exist."""
@@ -101,7 +101,7 @@ class HotpotQA(FileSource):
         return {key: string(row, key) for key in ("type", "level") if row.get(key) is not None}
 
 
-@dataclass(frozen=True)
+@option("dataset/2wikimultihopqa")
 class TwoWikiMultihopQA(HotpotQA):
     """2WikiMultihopQA (Ho et al., 2020) from `path`, with other names of the answers from `aliases`.
 
@@ -111,8 +111,8 @@ class TwoWikiMultihopQA(HotpotQA):
     component = "2wikimultihopqa"
     version = 1
 
-    name: str = runtime("2wikimultihopqa")
-    aliases: str | Path | None = runtime(None)
+    name: str = runtime(CONF)
+    aliases: str | Path | None = runtime(CONF)
 
     def files(self) -> Mapping[str, Path]:
         """The files `path` and, if set, `extra` and `aliases`; ConfigError if one does not exist."""

@@ -11,6 +11,7 @@ from ragauge.contract.checks import require, require_text
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.datasets.fields import BadRow, valid_string
 from ragauge.datasets.files import parsed
 from ragauge.datasets.gather import Document, FileSource, Gatherer, Part, Rows, stream_documents
@@ -21,7 +22,7 @@ _COLUMNS = ("qid_column", "answer_column", "contexts_column", "evidence_column",
             "unanswerable_column", "title_column")  # fmt: skip
 
 
-@dataclass(frozen=True)
+@option("dataset/huggingface")
 class HuggingFace(FileSource):
     """Questions from one table, and documents from another or from the questions' own contexts.
 
@@ -36,25 +37,25 @@ class HuggingFace(FileSource):
     component = "huggingface"
     version = 3
 
-    name: str = runtime("huggingface")
-    path: str | Path | None = runtime(None)
-    subset: str | None = None
-    split: str | None = None
-    revision: str | None = runtime(None)
-    docs: str | Path | None = runtime(None)
-    docs_subset: str | None = None
-    docs_split: str | None = None
-    qid_column: str | None = None
-    question_column: str = "question"
-    answer_column: str | None = "answer"
-    contexts_column: str | None = None
-    evidence_column: str | None = None
-    relevant_column: str | None = None
-    unanswerable_column: str | None = None
-    attribute_columns: Sequence[str] = ()
-    docno_column: str = "id"
-    title_column: str | None = None
-    text_column: str = "text"
+    name: str = runtime(CONF)
+    path: str | Path | None = runtime(CONF)
+    subset: str | None = CONF
+    split: str | None = CONF
+    revision: str | None = runtime(CONF)
+    docs: str | Path | None = runtime(CONF)
+    docs_subset: str | None = CONF
+    docs_split: str | None = CONF
+    qid_column: str | None = CONF
+    question_column: str = CONF
+    answer_column: str | None = CONF
+    contexts_column: str | None = CONF
+    evidence_column: str | None = CONF
+    relevant_column: str | None = CONF
+    unanswerable_column: str | None = CONF
+    attribute_columns: Sequence[str] = CONF
+    docno_column: str = CONF
+    title_column: str | None = CONF
+    text_column: str = CONF
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from ragauge.contract.checks import require_text
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.datasets.fields import BadRow, valid_string
 from ragauge.datasets.gather import Document, Rows
 from ragauge.plugins.benchmarks.judged import JudgedSource, Judgement, Query, judged_dataset
@@ -19,7 +20,7 @@ from ragauge.plugins.benchmarks.judged import JudgedSource, Judgement, Query, ju
 _KINDS = ("docs", "queries", "qrels")
 
 
-@dataclass(frozen=True)
+@option("dataset/ir_datasets")
 class IrDatasets(JudgedSource):
     """The collection `id` of ir_datasets (MacAvaney et al., 2021), which downloads it where it is not there.
 
@@ -31,10 +32,10 @@ class IrDatasets(JudgedSource):
     component = "ir_datasets"
     version = 1
 
-    name: str = runtime("ir_datasets")
-    id: str | None = None
-    doc_field: str | None = None
-    query_field: str | None = None
+    name: str = runtime(CONF)
+    id: str | None = CONF
+    doc_field: str | None = CONF
+    query_field: str | None = CONF
     library: str = field(init=False, default_factory=lambda: metadata.version("ir_datasets"))
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ from ragauge.contract.checks import require_choice
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.datasets.fields import Attribute, BadRow, flag, listed, string, strings
 from ragauge.datasets.files import parsed, rows
 from ragauge.datasets.gather import Gatherer, OneFile, Paragraphs
@@ -34,7 +35,7 @@ class Question:
     supporting: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@option("dataset/musique")
 class MuSiQue(OneFile):
     """MuSiQue (Trivedi et al., 2022), MuSiQue-Ans or MuSiQue-Full, from `path`.
 
@@ -46,8 +47,8 @@ class MuSiQue(OneFile):
     component = "musique"
     version = 1
 
-    name: str = runtime("musique")
-    questions: str | None = None
+    name: str = runtime(CONF)
+    questions: str | None = CONF
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,6 +9,7 @@ from typing import Any
 
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.datasets.fields import Attribute, BadRow, listed, optional_string, string, strings
 from ragauge.datasets.files import parsed, rows
 from ragauge.datasets.gather import Gatherer, OneFile, Paragraphs, identifier
@@ -26,7 +27,7 @@ class _Question:
     attributes: Mapping[str, Attribute]
 
 
-@dataclass(frozen=True)
+@option("dataset/ragbench")
 class RAGBench(OneFile):
     """One subset of RAGBench (Friel et al., 2024) from `path`, Parquet as published or JSON Lines.
 
@@ -37,7 +38,7 @@ class RAGBench(OneFile):
     component = "ragbench"
     version = 1
 
-    name: str = runtime("ragbench")
+    name: str = runtime(CONF)
 
     def load(self) -> Dataset:
         """The collection; DataError names file, row, qid and error."""

@@ -13,6 +13,7 @@ from ragauge.contract.checks import require_choice
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.datasets.fields import BadRow, flag, listed, listed_or_none, string
 from ragauge.datasets.files import json_value, parsed, rows
 from ragauge.datasets.gather import Gatherer, OneFile, Paragraphs
@@ -30,7 +31,7 @@ class Question:
     row: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@option("dataset/squad")
 class SQuAD(OneFile):
     """SQuAD (Rajpurkar et al., 2016 and 2018) from `path`, whose paragraphs are the documents.
 
@@ -41,8 +42,8 @@ class SQuAD(OneFile):
     component = "squad"
     version = 2
 
-    name: str = runtime("squad")
-    evidence: str = "first"
+    name: str = runtime(CONF)
+    evidence: str = CONF
 
     def __post_init__(self) -> None:
         super().__post_init__()

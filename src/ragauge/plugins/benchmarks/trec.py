@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -13,6 +12,7 @@ from ragauge.contract.checks import require, require_flag, require_text
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import later, runtime
+from ragauge.contract.option import CONF, option
 from ragauge.datasets.fields import BadRow, string
 from ragauge.datasets.files import existing_file, first_character, is_encoding, json_rows, lines, parse_json, text_of
 from ragauge.datasets.gather import Document, Gatherer, Rows, stream_documents
@@ -32,7 +32,7 @@ _QID = ("qid", "id", "_id", "query_id")
 _QUERY = ("query", "title", "narrative", "text")
 
 
-@dataclass(frozen=True)
+@option("dataset/trec")
 class Trec(JudgedSource):
     """A collection of documents (a file or a folder of files), topics and qrels as TREC publishes them.
 
@@ -47,13 +47,13 @@ class Trec(JudgedSource):
     component = "trec"
     version = 2
 
-    name: str = runtime("trec")
-    docs: str | Path | None = runtime(None)
-    topics: str | Path | None = runtime(None)
-    qrels: str | Path | None = runtime(None)
-    query_field: str = "title"
-    encoding: str = "utf-8"
-    title_in_text: bool = True
+    name: str = runtime(CONF)
+    docs: str | Path | None = runtime(CONF)
+    topics: str | Path | None = runtime(CONF)
+    qrels: str | Path | None = runtime(CONF)
+    query_field: str = CONF
+    encoding: str = CONF
+    title_in_text: bool = CONF
     join_segments: bool = later(False)
 
     def __post_init__(self) -> None:

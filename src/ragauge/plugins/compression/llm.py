@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -14,6 +13,7 @@ import pandas as pd
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, MissingError
+from ragauge.contract.option import CONF, option
 from ragauge.contract.replies import CUT, Reply
 from ragauge.contract.retrieval import Compressor
 from ragauge.llms.prompts import fill, load_prompt
@@ -26,7 +26,7 @@ _NOTHING = re.compile(r"\W*(?:none|no[ _]output)\W*", re.IGNORECASE)
 _NUMBER = re.compile(r"^[ \t]*\[(\d{1,4})\][ \t]*:?", re.MULTILINE)
 
 
-@dataclass(frozen=True)
+@option("compressor/llm")
 class LLMCompressor(Compressor):
     """The parts that the job's chat model copies from a topic's passages; needs an llm that is a chat model.
 
@@ -47,9 +47,9 @@ class LLMCompressor(Compressor):
     needs_chat = True
     counts = ("compressor_failed",)
 
-    per: Literal["passage", "topic"] = "passage"
-    depth: int | None = 10
-    prompt: str | None = None
+    per: Literal["passage", "topic"] = CONF
+    depth: int | None = CONF
+    prompt: str | None = CONF
 
     def __post_init__(self) -> None:
         require_choice("compressor.per", self.per, ("passage", "topic"))

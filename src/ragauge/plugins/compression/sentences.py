@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
@@ -13,6 +12,7 @@ import pandas as pd
 from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Compressor
 from ragauge.retrieval.passages import with_texts
 from ragauge.texts.sentences import sentence_spans
@@ -21,7 +21,7 @@ _BLOCK = 1 << 16  # sentences whose vectors are in memory at a time: 100 MB of 3
 _DECIMALS = 12  # beyond this a sum of products depends on the processor; equal sentences stay equal
 
 
-@dataclass(frozen=True)
+@option("compressor/sentences")
 class SentenceCompressor(Compressor):
     """Keeps of a topic's passages the sentences of the highest cosine to the question, in their order.
 
@@ -39,10 +39,10 @@ class SentenceCompressor(Compressor):
     kind = "sentences"
     uses = frozenset({"embedder"})
 
-    share: float | None = 0.5
-    of: Literal["characters", "sentences"] = "characters"
-    threshold: float | None = None
-    depth: int | None = None
+    share: float | None = CONF
+    of: Literal["characters", "sentences"] = CONF
+    threshold: float | None = CONF
+    depth: int | None = CONF
 
     def __post_init__(self) -> None:
         require_number("compressor.share", self.share, 0, 1, above=True, null="no limit")

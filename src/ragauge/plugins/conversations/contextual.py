@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import pandas as pd
@@ -12,6 +11,7 @@ import pandas as pd
 from ragauge.contract.checks import require_choice, require_flag
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Rewriter
 from ragauge.contract.topics import HISTORY, STANDALONE, spoken
 from ragauge.llms.prompts import fill, load_prompt
@@ -21,7 +21,7 @@ from ragauge.retrieval.searching import queries_frame
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@option("rewriter/contextual")
 class Contextual(Rewriter):
     """The question of a later turn, rewritten to be understood without the turns before it.
 
@@ -40,9 +40,9 @@ class Contextual(Rewriter):
     union = "rrf"
     rrf_constant = 60
 
-    by: Literal["auto", "recorded", "llm", "history"] = "auto"
-    with_question: bool = False
-    prompt: str | None = None
+    by: Literal["auto", "recorded", "llm", "history"] = CONF
+    with_question: bool = CONF
+    prompt: str | None = CONF
 
     def __post_init__(self) -> None:
         require_choice("rewriter.by", self.by, ("auto", "recorded", "llm", "history"))

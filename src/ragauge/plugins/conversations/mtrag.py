@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from ragauge.contract.checks import require_text
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.topics import CONVERSATION, HISTORY, STANDALONE, TURN
 from ragauge.datasets.fields import BadRow, listed_or_none, string
 from ragauge.datasets.files import existing_file, json_rows, lines, parse_json, text_of
@@ -25,7 +25,7 @@ _EARLIER = "earlier_evidence"
 _ATTRIBUTES = (CONVERSATION, TURN, "domain", "answerability", "question_type", "multi_turn", _EARLIER)
 
 
-@dataclass(frozen=True)
+@option("dataset/mtrag")
 class MTRAG(FileSource):
     """The turns of MTRAG's conversations (Katsis et al., TACL 2025), as its generation tasks have them.
 
@@ -42,12 +42,12 @@ class MTRAG(FileSource):
     component = "mtrag"
     version = 2
 
-    name: str = runtime("mtrag")
-    path: str | Path | None = runtime(None)
-    domain: str | None = None
-    corpus: str | Path | None = runtime(None)
-    qrels: str | Path | None = runtime(None)
-    rewrites: str | Path | None = runtime(None)
+    name: str = runtime(CONF)
+    path: str | Path | None = runtime(CONF)
+    domain: str | None = CONF
+    corpus: str | Path | None = runtime(CONF)
+    qrels: str | Path | None = runtime(CONF)
+    rewrites: str | Path | None = runtime(CONF)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +11,7 @@ import pandas as pd
 from ragauge.contract.checks import require, require_count
 from ragauge.contract.datasets import Dataset, Source
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.topics import CONVERSATION, HISTORY, STANDALONE, TURN
 
 _FIRST = "Orrin Tamber Welk Dorn Hasp Ilver Quen Rusk Sollen Tarv Ulmer Vask Wyre Brac Calder Edrin Folk Garr Hind Jarr"
@@ -39,7 +39,7 @@ _FACTS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@option("dataset/conversations")
 class MadeConversations(Source):
     """Documents on towns that do not exist, and conversations on two of them each, a fact a turn.
 
@@ -52,11 +52,11 @@ class MadeConversations(Source):
 
     component = "conversations"
 
-    name: str = runtime("conversations")
-    conversations: int = 30
-    turns: int = 8
-    towns: int = 60
-    seed: int = 1
+    name: str = runtime(CONF)
+    conversations: int = CONF
+    turns: int = CONF
+    towns: int = CONF
+    seed: int = CONF
 
     def __post_init__(self) -> None:
         for key, low, high in (("conversations", 2, 1000), ("turns", 2, len(_FACTS)), ("towns", 4, 200)):

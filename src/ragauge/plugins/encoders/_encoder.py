@@ -17,6 +17,7 @@ from ragauge.contract.engine import in_blocks
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.frames import Batches, in_pieces
 from ragauge.contract.identity import later, named, runtime
+from ragauge.contract.option import CONF
 from ragauge.contract.retrieval import Retriever
 from ragauge.retrieval.pretrained import first_line, hub_folder, model_digest, quiet, read_json, safe_parts
 from ragauge.retrieval.reading import Reader, reader_of
@@ -51,10 +52,10 @@ class EncoderRetriever(Retriever):
     search_columns = ("docno",)
 
     model: str  # of a mapping, after __post_init__ this retriever's own
-    top_k: int = 30
-    device: str = "cpu"
-    batch_size: int = runtime(16)
-    threads: int | None = runtime(None)
+    top_k: int = CONF
+    device: str = CONF
+    batch_size: int = runtime(CONF)
+    threads: int | None = runtime(CONF)
     long: str = later("cut")
 
     def __post_init__(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,6 +11,7 @@ import pandas as pd
 
 from ragauge.contract.component import Tools
 from ragauge.contract.frames import Batches
+from ragauge.contract.option import option
 from ragauge.plugins.encoders._encoder import EncoderRetriever, Kind
 from ragauge.retrieval.retrievers.ranking import (
     Hits,
@@ -28,7 +28,7 @@ _DECIMALS = 12  # beyond this a sum is float noise: chunks of equal text score e
 _TOKENS, _QUERIES = 16_384, 32  # tokens of chunks, and questions, that are compared at a time
 
 
-@dataclass(frozen=True)
+@option("retriever/late_interaction")
 class LateInteraction(EncoderRetriever):
     """The top_k chunks of highest MaxSim, in float64: `score` sums the best inner product of every query token.
 

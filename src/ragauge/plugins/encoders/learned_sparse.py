@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,6 +12,7 @@ from scipy.sparse import csr_array
 
 from ragauge.contract.component import Tools
 from ragauge.contract.frames import Batches
+from ragauge.contract.option import option
 from ragauge.plugins.encoders._encoder import EncoderRetriever, Kind, compares_by_cosine
 from ragauge.retrieval.retrievers.ranking import (
     Hits,
@@ -28,7 +28,7 @@ from ragauge.retrieval.retrievers.ranking import (
 _DECIMALS = 12
 
 
-@dataclass(frozen=True)
+@option("retriever/learned_sparse")
 class LearnedSparse(EncoderRetriever):
     """The top_k chunks of highest dot product of weighted terms; `score` is the product, in float64.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ from ragauge.contract import frames
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tokenizer, Tools
 from ragauge.contract.errors import DataError
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Expander
 from ragauge.retrieval.passages import passages_of
 from ragauge.retrieval.ranking import ranks_within
@@ -83,7 +83,7 @@ def merged(hits: pd.DataFrame, texts: Sequence[str]) -> pd.DataFrame:
 _BLOCK_DOCS = 4096  # whose tokens are in memory at a time
 
 
-@dataclass(frozen=True)
+@option("expander/parent")
 class ParentExpander(Expander):
     """The passage of `tokens` tokens of the document around every hit: small chunks found, large ones read.
 
@@ -97,8 +97,8 @@ class ParentExpander(Expander):
     kind = "parent"
     uses = frozenset({"tokenizer"})
 
-    tokens: int = 512
-    depth: int | None = None
+    tokens: int = CONF
+    depth: int | None = CONF
 
     def __post_init__(self) -> None:
         require_count("expander.tokens", self.tokens)
@@ -122,7 +122,7 @@ class ParentExpander(Expander):
         return merged(hits, texts)
 
 
-@dataclass(frozen=True)
+@option("expander/document")
 class DocumentExpander(Expander):
     """The whole document of every hit, once, at the place of its best chunk.
 
@@ -132,7 +132,7 @@ class DocumentExpander(Expander):
     component = "document"
     kind = "document"
 
-    depth: int | None = None
+    depth: int | None = CONF
 
     def __post_init__(self) -> None:
         require_count("expander.depth", self.depth, null="all hits")
@@ -186,7 +186,7 @@ def windows(spans: pd.DataFrame, texts: list[str], tokenizer: Tokenizer, tokens:
     return pd.DataFrame({"start": wide_start, "end": wide_end}, index=spans.index)
 
 
-@dataclass(frozen=True)
+@option("expander/neighbours")
 class NeighbourExpander(Expander):
     """Every hit with `width` chunks before and behind it in the same document.
 
@@ -198,8 +198,8 @@ class NeighbourExpander(Expander):
     component = "neighbours"
     kind = "neighbours"
 
-    width: int = 1
-    depth: int | None = None
+    width: int = CONF
+    depth: int | None = CONF
 
     def __post_init__(self) -> None:
         require_count("expander.width", self.width)

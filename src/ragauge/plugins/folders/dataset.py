@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +16,7 @@ from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
 from ragauge.contract.loading import build
+from ragauge.contract.option import CONF, option
 from ragauge.datasets.fields import BadRow
 from ragauge.datasets.files import existing_file, existing_folder, is_encoding
 from ragauge.datasets.gather import FileSource, Gatherer
@@ -26,7 +26,7 @@ from ragauge.plugins.folders.documents import READERS, Reader, Section, by_llama
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@option("dataset/folder")
 class Folder(FileSource):
     """The files of the folder `path` as documents, and the questions of the JSON Lines file `topics`.
 
@@ -39,13 +39,13 @@ class Folder(FileSource):
     component = "folder"
     version = 3
 
-    name: str = runtime("folder")
-    path: str | Path | None = runtime(None)
-    topics: str | Path | None = runtime(None)
-    sections: bool = True
-    encoding: str = "utf-8"
+    name: str = runtime(CONF)
+    path: str | Path | None = runtime(CONF)
+    topics: str | Path | None = runtime(CONF)
+    sections: bool = CONF
+    encoding: str = CONF
     max_megabytes: float = 100.0
-    readers: Mapping[str, Mapping[str, Any]] | None = None
+    readers: Mapping[str, Mapping[str, Any]] | None = CONF
 
     def __post_init__(self) -> None:
         super().__post_init__()

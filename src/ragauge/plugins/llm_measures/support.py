@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import later
 from ragauge.contract.measures import MeasuresPieces, Pieces
+from ragauge.contract.option import CONF, option
 from ragauge.llms.json_replies import ask_all, json_of, truth_of
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.measures.matching import CORRECTIONS
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 _Pair = tuple[str, str]  # part of the evidence, passage
 
 
-@dataclass(frozen=True)
+@option("measure/support")
 class Support(MeasuresPieces):
     """1 where a single passage of the context states the evidence part, in whatever words, else 0.
 
@@ -42,7 +42,7 @@ class Support(MeasuresPieces):
     uses = frozenset({"chat"})
     counts = ("measure_failed",)
 
-    prompt: str | None = None
+    prompt: str | None = CONF
     correct: str = later("none")
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -18,6 +18,7 @@ from ragauge.contract.checks import require, require_choice, require_count, requ
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Retriever
 from ragauge.plugins.milvus import _clients
 from ragauge.plugins.milvus._collection import (
@@ -49,7 +50,7 @@ _APART = {"dense": 1e-6, "bm25": 1e-5, "hybrid": 1e-7}
 Ask = Callable[[np.ndarray, int], Sequence[Any]]
 
 
-@dataclass(frozen=True)
+@option("retriever/milvus")
 class Milvus(Retriever):
     """The top_k chunks by Milvus, from a collection named after the chunks and the embedder.
 
@@ -65,21 +66,21 @@ class Milvus(Retriever):
 
     component = "milvus"
 
-    uri: str | None = None
+    uri: str | None = CONF
     token: str | None = field(default=None, repr=False, metadata={"runtime": True})
-    mode: Literal["dense", "bm25", "hybrid"] = "dense"
-    top_k: int = 30
-    depth: int = 100
-    rrf_constant: float = 60
-    index: str = "FLAT"
+    mode: Literal["dense", "bm25", "hybrid"] = CONF
+    top_k: int = CONF
+    depth: int = CONF
+    rrf_constant: float = CONF
+    index: str = CONF
     index_params: Mapping[str, Any] = field(default_factory=dict)
     search_params: Mapping[str, Any] = field(default_factory=dict)
-    k1: float = 1.2
-    b: float = 0.75
+    k1: float = CONF
+    b: float = CONF
     analyzer: Mapping[str, Any] = field(default_factory=lambda: {"type": "standard"})
-    revision: int = 1
-    block: int = runtime(500)
-    timeout: float = runtime(60.0)
+    revision: int = CONF
+    block: int = runtime(CONF)
+    timeout: float = runtime(CONF)
 
     def __post_init__(self) -> None:
         address = None if self.uri is None else urlsplit(str(self.uri))

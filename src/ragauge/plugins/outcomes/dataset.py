@@ -15,6 +15,7 @@ from ragauge.contract.datasets import Dataset, Source
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.outcomes import CLUSTER
 from ragauge.datasets import existing_file
 from ragauge.datasets.labels import read_texts, require_cells, require_columns, require_once
@@ -24,7 +25,7 @@ _STUDY = Path(__file__).parent / "study" / "outcomes.csv"
 _OUTCOME_COLUMNS = ("system", "qid", "label", "ir_score", "count")
 
 
-@dataclass(frozen=True)
+@option("dataset/outcomes")
 class RecordedOutcomes(Source):
     """A CSV file of outcomes, `ir_score` and `label` in every row; a job of it only estimates.
 
@@ -37,8 +38,8 @@ class RecordedOutcomes(Source):
     component = "recorded_outcomes"
     run_job: ClassVar[str] = "ragauge.plugins.outcomes.job.run_recorded"
 
-    name: str = runtime("outcomes")
-    path: str | Path | None = runtime(None)
+    name: str = runtime(CONF)
+    path: str | Path | None = runtime(CONF)
     judged_shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

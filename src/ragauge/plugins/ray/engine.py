@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ragauge.contract.checks import require, require_count, require_number
 from ragauge.contract.engine import Engine, Held, Work
 from ragauge.contract.extras import require_extra
+from ragauge.contract.option import CONF, option
 from ragauge.plugins.ray._cluster import connect, room
 from ragauge.plugins.ray._pool import Crew, Limits, forget, pool_for
 
 _BLOCKS_AT_ONCE = 4  # of each worker, where results are written down together
 
 
-@dataclass(frozen=True)
+@option("engine/ray")
 class RayEngine(Engine):
     """Workers on the nodes of a Ray cluster, or of this machine.
 
@@ -26,16 +26,16 @@ class RayEngine(Engine):
     patience: seconds to wait for a first worker. shards: the number for an exact dense search.
     """
 
-    address: str | None = None
-    num_cpus: int | None = None
-    object_store_mb: int = 200
-    workers: int | None = None
-    worker_cpus: float = 1
-    worker_gpus: float = 0
-    block_rows: int = 128
-    retries: int = 3
-    patience: float = 300
-    shards: int = 1
+    address: str | None = CONF
+    num_cpus: int | None = CONF
+    object_store_mb: int = CONF
+    workers: int | None = CONF
+    worker_cpus: float = CONF
+    worker_gpus: float = CONF
+    block_rows: int = CONF
+    retries: int = CONF
+    patience: float = CONF
+    shards: int = CONF
 
     def __post_init__(self) -> None:
         named = self.address is None or (isinstance(self.address, str) and bool(self.address.strip()))

@@ -14,6 +14,7 @@ from ragauge.contract.checks import is_number, require, require_choice, require_
 from ragauge.contract.component import Tools
 from ragauge.contract.engine import in_blocks
 from ragauge.contract.identity import later, named, runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Reranker
 from ragauge.plugins.reranking.pair_model import load_pair_model, pair_model_folder, require_no_template
 from ragauge.retrieval.pretrained import model_digest, settle_backend
@@ -23,7 +24,7 @@ from ragauge.retrieval.rerankers import candidates, check_depth
 from ragauge.store.vectors import PAIR_SCORES, VectorCache, vectors_name
 
 
-@dataclass(frozen=True)
+@option("reranker/cross_encoder")
 class CrossEncoderReranker(Reranker):
     """Orders the best `depth` hits of a topic by a cross-encoder's score; `top_k` of them come out.
 
@@ -51,13 +52,13 @@ class CrossEncoderReranker(Reranker):
     counts = ("reranker_pairs", "reranker_pairs_cached")
 
     model: str
-    depth: int = 30
-    top_k: int | None = None
-    max_length: int | None = None
-    backend: str = "auto"
-    device: str = "cpu"
-    batch_size: int | None = runtime(None)
-    threads: int | None = runtime(None)
+    depth: int = CONF
+    top_k: int | None = CONF
+    max_length: int | None = CONF
+    backend: str = CONF
+    device: str = CONF
+    batch_size: int | None = runtime(CONF)
+    threads: int | None = runtime(CONF)
     folder: str | None = runtime(None)
     fuse: float = later(0.0)
     long: str = later("cut")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
@@ -16,6 +15,7 @@ from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.identity import later
+from ragauge.contract.option import CONF, option
 from ragauge.contract.replies import Reply
 from ragauge.contract.retrieval import Reranker
 from ragauge.llms.chat_use import Unasked
@@ -33,7 +33,7 @@ _BRACKETED = re.compile(r"\[\s*(\d{1,6})\s*\]")
 _BARE = re.compile(r"(?<![\d.])\d{1,6}(?![\d.]*\d)")
 
 
-@dataclass(frozen=True)
+@option("reranker/llm")
 class ListwiseReranker(Reranker):
     """Orders the best `depth` hits of a topic by a chat model's order of `window` passages at a time.
 
@@ -60,12 +60,12 @@ class ListwiseReranker(Reranker):
     needs_chat = True
     topic_counts = ("reranker_repaired", "reranker_failed")
 
-    depth: int = 30
-    top_k: int | None = None
-    window: int = 20
-    step: int = 10
-    passage_tokens: int = 300
-    prompt: str | None = None
+    depth: int = CONF
+    top_k: int | None = CONF
+    window: int = CONF
+    step: int = CONF
+    passage_tokens: int = CONF
+    prompt: str | None = CONF
     long: str = later("cut")
 
     def __post_init__(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -12,6 +11,7 @@ import pandas as pd
 from ragauge.contract.checks import require_count, require_flag
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Rewriter
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.queries import written_by_llm
@@ -23,7 +23,7 @@ _BETWEEN = re.compile(r"^[ \t]*(?:[-*_=][ \t]*){3,}$", re.MULTILINE)
 _LABEL = re.compile(r"^\W*passage(?:\s*\d+)?\s*:\W*", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
+@option("rewriter/hyde")
 class HyDE(Rewriter):
     """Hypothetical passages as the query: texts in the form of an answer, right or not.
 
@@ -45,9 +45,9 @@ class HyDE(Rewriter):
     union = "rrf"
     rrf_constant = 60
 
-    n_passages: int = 1
-    with_question: bool = True
-    prompt: str | None = None
+    n_passages: int = CONF
+    with_question: bool = CONF
+    prompt: str | None = CONF
 
     def __post_init__(self) -> None:
         require_count("rewriter.n_passages", self.n_passages)

@@ -12,6 +12,7 @@ import pandas as pd
 from ragauge.contract.checks import require_choice, require_count, require_flag, require_number
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Rewriter
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.plugins.rewriting.hyde import PROMPTS
@@ -28,7 +29,7 @@ from ragauge.texts.words import has_words
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@option("rewriter/multi_query")
 class MultiQuery(Rewriter):
     """Several queries per topic, each one search; the hits of all are united.
 
@@ -46,12 +47,12 @@ class MultiQuery(Rewriter):
     kind = "queries"
     shipped_prompt: ClassVar[tuple[str, str]] = ("ragauge.llms.prompts", "multi_query.txt")
 
-    queries: Literal["auto", "llm", "rules"] = "auto"
-    n_queries: int = 3
-    with_question: bool = True
-    union: Literal["rrf", "first_seen"] = "rrf"
-    rrf_constant: float = 60
-    prompt: str | None = None
+    queries: Literal["auto", "llm", "rules"] = CONF
+    n_queries: int = CONF
+    with_question: bool = CONF
+    union: Literal["rrf", "first_seen"] = CONF
+    rrf_constant: float = CONF
+    prompt: str | None = CONF
 
     def __post_init__(self) -> None:
         require_choice("rewriter.queries", self.queries, ("auto", "llm", "rules"))
@@ -124,7 +125,7 @@ class MultiQuery(Rewriter):
         ]
 
 
-@dataclass(frozen=True)
+@option("rewriter/rag_fusion")
 class RagFusion(MultiQuery):
     """Queries by the chat model, each searched, their lists united by reciprocal rank fusion.
 
@@ -135,8 +136,8 @@ class RagFusion(MultiQuery):
     component = "rag_fusion"
     shipped_prompt: ClassVar[tuple[str, str]] = (PROMPTS, "rag_fusion.txt")
 
-    queries: Literal["auto", "llm", "rules"] = "llm"
-    n_queries: int = 4
+    queries: Literal["auto", "llm", "rules"] = CONF
+    n_queries: int = CONF
 
     def __post_init__(self) -> None:
         super().__post_init__()

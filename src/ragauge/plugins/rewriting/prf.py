@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from ragauge.contract.checks import require, require_count, require_number
 from ragauge.contract.component import Tools
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Rewriter
 from ragauge.retrieval.searching import queries_frame
 from ragauge.texts.words import FUNCTION_WORDS, has_words, words
 
 
-@dataclass(frozen=True)
+@option("rewriter/prf")
 class PRF(Rewriter):
     """The question's own best hits, taken as if they were relevant, become part of the query.
 
@@ -36,11 +36,11 @@ class PRF(Rewriter):
     union = "rrf"
     rrf_constant = 60
 
-    fb_docs: int = 3
-    fb_terms: int = 10
-    original_weight: float = 0.5
-    alpha: float = 1.0
-    beta: float = 0.75
+    fb_docs: int = CONF
+    fb_terms: int = CONF
+    original_weight: float = CONF
+    alpha: float = CONF
+    beta: float = CONF
 
     def __post_init__(self) -> None:
         require_count("rewriter.fb_docs", self.fb_docs)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from ragauge.contract.checks import require, require_choice, require_flag, requi
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Rewriter
 from ragauge.datasets import BadRow, recordings
 from ragauge.plugins.rewriting.hyde import passage_rows
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 _KEYS = {"passage": "passage", "passages": "passage", "query": "query", "queries": "query"}
 
 
-@dataclass(frozen=True)
+@option("rewriter/recorded")
 class Recorded(Rewriter):
     """Texts for each topic from a JSON Lines file: {"qid", "passage"} or {"qid", "query"}, a line each.
 
@@ -39,11 +39,11 @@ class Recorded(Rewriter):
     component = "recorded"
     kind = "recorded"
 
-    path: str | Path | None = runtime(None)
-    role: Literal["passage", "query"] | None = None
-    with_question: bool = True
-    union: Literal["rrf", "first_seen"] = "rrf"
-    rrf_constant: float = 60
+    path: str | Path | None = runtime(CONF)
+    role: Literal["passage", "query"] | None = CONF
+    with_question: bool = CONF
+    union: Literal["rrf", "first_seen"] = CONF
+    rrf_constant: float = CONF
 
     def __post_init__(self) -> None:
         require("rewriter.role", self.role, self.role in (None, "passage", "query"), "passage, query, null")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal
@@ -13,6 +13,7 @@ import pandas as pd
 
 from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.component import Tools
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Retriever, SeesEvidence
 from ragauge.retrieval.retrievers.arms import Arms, built
 from ragauge.retrieval.retrievers.evidence import by_topic, evidence_chunks, letters
@@ -22,7 +23,7 @@ SPARE = 20  # hits of another retriever beyond those that are needed, since some
 _OWN_LETTERS = 32  # of a text that stands in another whole by more than chance
 
 
-@dataclass(frozen=True)
+@option("retriever/noise")
 class Noise(Arms, SeesEvidence):
     """Evidence mixed with distractors: varies how much of the retrieved text is wrong, and the evidence's place.
 
@@ -41,11 +42,11 @@ class Noise(Arms, SeesEvidence):
 
     component = "noise"
 
-    noise_rate: float = 0.5
-    n_passages: int | None = None
-    distractors: Literal["random", "hard"] = "random"
-    from_retriever: str | None = "bm25"
-    order: Literal["shuffled", "first", "last", "middle"] = "shuffled"
+    noise_rate: float = CONF
+    n_passages: int | None = CONF
+    distractors: Literal["random", "hard"] = CONF
+    from_retriever: str | None = CONF
+    order: Literal["shuffled", "first", "last", "middle"] = CONF
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from ragauge.contract.changed import changed_from
 from ragauge.contract.checks import require, require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Retriever, SeesEvidence
 from ragauge.plugins.robustness.noise import SPARE, holds_any, in_random_order, number_of, ranked_by_other
 from ragauge.retrieval.retrievers.arms import Arms, built
@@ -25,7 +26,7 @@ CHANGED, CONTRADICTED = "changed", "contradicted"
 _MOST = 0.8  # the rate whose number of chunks a context of distractors alone has
 
 
-@dataclass(frozen=True)
+@option("retriever/robustness")
 class Robustness(Arms, SeesEvidence):
     """All evidence of a topic and nothing else, or with distractors, or with one of its facts changed.
 
@@ -48,8 +49,8 @@ class Robustness(Arms, SeesEvidence):
     top_k = 1
 
     condition: float | Literal["changed", "contradicted"] = 0.0
-    distractors: Literal["hard", "random"] = "hard"
-    from_retriever: str | None = "bm25"
+    distractors: Literal["hard", "random"] = CONF
+    from_retriever: str | None = CONF
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
 

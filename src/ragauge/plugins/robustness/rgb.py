@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ragauge.contract.changed import changed_docno
 from ragauge.contract.checks import require_choice, require_flag
 from ragauge.contract.datasets import Dataset
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.datasets.fields import Attribute, BadRow, listed, string, strings, valid_string
 from ragauge.datasets.files import parsed, rows
 from ragauge.datasets.gather import Gatherer, OneFile, Paragraphs, Part
 
 
-@dataclass(frozen=True)
+@option("dataset/rgb")
 class RGB(OneFile):
     """RGB (Chen et al., 2024), any of its files en, en_int, en_fact, en_refine and zh…, from `path`.
 
@@ -29,9 +29,9 @@ class RGB(OneFile):
     component = "rgb"
     version = 2
 
-    name: str = runtime("rgb")
-    evidence: str = "first"
-    wrong: bool = True
+    name: str = runtime(CONF)
+    evidence: str = CONF
+    wrong: bool = CONF
 
     def __post_init__(self) -> None:
         super().__post_init__()

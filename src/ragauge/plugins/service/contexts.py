@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import named, runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import BringsTexts, TopicsFailed
 from ragauge.plugins.service.response import Context
 from ragauge.plugins.service.service import Service
@@ -26,7 +26,7 @@ from ragauge.retrieval.retrievers.ranking import rows_by_docno, say_cut
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@option("retriever/service")
 class ServiceContexts(BringsTexts):
     """The contexts of a service in its order, each text once per topic.
 
@@ -43,7 +43,7 @@ class ServiceContexts(BringsTexts):
     counts = ("retriever_failed",)
 
     service: Mapping[str, Any] | None = None
-    top_k: int = 100
+    top_k: int = CONF
     budget: str | None = runtime(None)
     ledger: str | None = runtime(None)
     own_chat: Service = dataclasses.field(init=False, repr=False, compare=False)

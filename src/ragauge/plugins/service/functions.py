@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -14,6 +13,7 @@ from ragauge.contract.checks import require, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.loading import locate
+from ragauge.contract.option import CONF, option
 from ragauge.contract.progress import progress
 from ragauge.contract.retrieval import BringsTexts, TopicsFailed
 from ragauge.contract.visible import is_blank
@@ -25,7 +25,7 @@ from ragauge.retrieval.retrievers.ranking import say_cut
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@option("retriever/function")
 class FunctionRetriever(BringsTexts):
     """Asks a function for the contexts of each question: it returns a list of texts or docnos, best first.
 
@@ -41,8 +41,8 @@ class FunctionRetriever(BringsTexts):
     counts = ("retriever_failed",)
 
     function: Mapping[str, Any]
-    top_k: int = 100
-    call: str | None = None
+    top_k: int = CONF
+    call: str | None = CONF
 
     def __post_init__(self) -> None:
         require_count("retriever.top_k", self.top_k)

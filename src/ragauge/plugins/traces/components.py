@@ -25,6 +25,7 @@ from ragauge.contract.component import Tools
 from ragauge.contract.datasets import Dataset, Monitored
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.outcomes import RESERVED
 from ragauge.contract.replies import Reply
 from ragauge.contract.retrieval import BringsTexts
@@ -50,7 +51,7 @@ _TEXTS = {
 }
 
 
-@dataclass(frozen=True)
+@option("dataset/mlflow_traces")
 class MlflowTraces(FileSource, Monitored):
     """The questions of the traces in a window of an MLflow experiment, with their expectations.
 
@@ -68,18 +69,18 @@ class MlflowTraces(FileSource, Monitored):
     version = 2
 
     name: str = runtime("mlflow_traces")
-    experiment: str | None = runtime(None)
-    filter: str | None = runtime(None)
-    since: str | int | None = runtime(None)
-    until: str | int | None = runtime(None)
+    experiment: str | None = runtime(CONF)
+    filter: str | None = runtime(CONF)
+    since: str | int | None = runtime(CONF)
+    until: str | int | None = runtime(CONF)
     uri: str | None = runtime(None)
-    question_path: str | None = runtime(None)
-    answer_path: str | None = runtime(None)
-    contexts: str = runtime("union")
-    qid: str = runtime("trace_id")
-    tags: Sequence[str] = runtime(())
-    evaluation_dataset: str | None = runtime(None)
-    snapshot: str | Path | None = runtime(None)
+    question_path: str | None = runtime(CONF)
+    answer_path: str | None = runtime(CONF)
+    contexts: str = runtime(CONF)
+    qid: str = runtime(CONF)
+    tags: Sequence[str] = runtime(CONF)
+    evaluation_dataset: str | None = runtime(CONF)
+    snapshot: str | Path | None = runtime(CONF)
     folder: str | Path = runtime(".ragauge/traces")
 
     def __post_init__(self) -> None:

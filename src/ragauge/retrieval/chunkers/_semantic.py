@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract.checks import require_count, require_number
 from ragauge.contract.component import Tools
+from ragauge.contract.option import CONF, option
 from ragauge.contract.progress import duration
 from ragauge.contract.retrieval import Chunker
 from ragauge.retrieval.chunkers.spans import Span, chunks_frame, split_long
@@ -25,7 +25,7 @@ _LONG_SECONDS = 300.0
 _BLOCK_WINDOWS = 1 << 17  # whose vectors are in memory at a time: 200 MB of 384 floats each
 
 
-@dataclass(frozen=True)
+@option("chunker/semantic")
 class SemanticChunker(Chunker):
     """Chunks of sentences, broken where the windows around two neighbouring ones are far apart.
 
@@ -40,10 +40,10 @@ class SemanticChunker(Chunker):
     version = 3
     uses = frozenset({"embedder", "tokenizer"})
 
-    min_sentence_chars: int = 40
-    window_each_side: int = 1
-    breakpoint_percentile: float = 80
-    max_tokens: int | None = 256
+    min_sentence_chars: int = CONF
+    window_each_side: int = CONF
+    breakpoint_percentile: float = CONF
+    max_tokens: int | None = CONF
 
     def __post_init__(self) -> None:
         for key in ("min_sentence_chars", "window_each_side"):

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Chunker
 from ragauge.retrieval.chunkers.spans import chunks_frame, trim
 
@@ -25,7 +26,7 @@ class NoChunker(Chunker):
         return chunks_frame(docs, ((row, 0, len(text)) for row, text in enumerate(docs["text"])))
 
 
-@dataclass(frozen=True)
+@option("chunker/tokens")
 class TokenChunker(Chunker):
     """Chunks of `size` tokens that share `overlap` tokens with the one before.
 
@@ -37,8 +38,8 @@ class TokenChunker(Chunker):
     component = "tokens"
     uses = frozenset({"tokenizer"})
 
-    size: int = 128
-    overlap: int = 16
+    size: int = CONF
+    overlap: int = CONF
 
     def __post_init__(self) -> None:
         require_count("chunker.size", self.size, note="tokens")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from ragauge.contract.component import Tools
 from ragauge.contract.engine import LocalEngine
 from ragauge.contract.frames import Batches, batches_of
 from ragauge.contract.identity import later, runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Retriever
 from ragauge.retrieval.retrievers import _postings
 from ragauge.retrieval.retrievers.ranking import (
@@ -33,7 +34,7 @@ from ragauge.texts.terms import LANGUAGES, Analysis
 _LANGUAGE = "language"  # the file that says which one language=auto found
 
 
-@dataclass(frozen=True)
+@option("retriever/bm25")
 class BM25(Retriever):
     """BM25 over the chunks' texts: the sum over a query's words w of weight(w) * count / (count + norm).
 
@@ -58,13 +59,13 @@ class BM25(Retriever):
     indexes_batches = True
     search_columns = ("docno",)
 
-    top_k: int = 30
-    formula: Literal["lucene", "robertson", "atire"] = "lucene"
-    k1: float = 0.9
-    b: float = 0.4
-    stemmer: Literal["snowball", "none"] = "snowball"
-    stopwords: Literal["language", "none"] = "language"
-    threads: int = runtime(1)
+    top_k: int = CONF
+    formula: Literal["lucene", "robertson", "atire"] = CONF
+    k1: float = CONF
+    b: float = CONF
+    stemmer: Literal["snowball", "none"] = CONF
+    stopwords: Literal["language", "none"] = CONF
+    threads: int = runtime(CONF)
     language: str = later("english")
 
     def __post_init__(self) -> None:

@@ -6,7 +6,6 @@ All compare exactly, except `sim` where it is set to search an approximate index
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -20,6 +19,7 @@ from ragauge.contract.engine import Engine, LocalEngine
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import Batches, count_rows, in_pieces
 from ragauge.contract.identity import later
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Retriever
 from ragauge.retrieval.order import long_context_order
 from ragauge.retrieval.ranking import ranks_within
@@ -270,7 +270,7 @@ def exact_nearest(queries: np.ndarray, chunks: pd.DataFrame, folder: Path, tools
     return VectorIndex(folder, chunks).nearest(queries, RECALL_DEPTH)
 
 
-@dataclass(frozen=True)
+@option("retriever/sim")
 class Sim(Dense):
     """The top_k chunks of highest cosine similarity; `score` is the cosine.
 
@@ -284,7 +284,7 @@ class Sim(Dense):
 
     component = "sim"
 
-    top_k: int = 30
+    top_k: int = CONF
     index: Literal["exact", "hnsw", "ivf"] = later("exact")
     m: int = later(16)
     ef_construction: int = later(100)
@@ -373,7 +373,7 @@ class Sim(Dense):
         return "score"
 
 
-@dataclass(frozen=True)
+@option("retriever/mmr")
 class MMR(Dense):
     """Maximal marginal relevance over the fetch_k most similar chunks.
 
@@ -385,9 +385,9 @@ class MMR(Dense):
 
     component = "mmr"
 
-    top_k: int = 30
-    fetch_k: int = 60
-    lambda_mult: float = 0.5
+    top_k: int = CONF
+    fetch_k: int = CONF
+    lambda_mult: float = CONF
 
     def __post_init__(self) -> None:
         require_count("retriever.top_k", self.top_k)
@@ -430,7 +430,7 @@ def mmr_order(to_query: np.ndarray, between: np.ndarray, lambda_mult: float, top
     return picked
 
 
-@dataclass(frozen=True)
+@option("retriever/reo")
 class Reo(Dense):
     """`sim` in long-context order: the most similar chunks at both ends, the least similar in the middle.
 
@@ -440,8 +440,8 @@ class Reo(Dense):
     """
 
     component = "reo"
-    top_k: int = 30
-    reorder: Literal["after_cut", "before_cut"] = "after_cut"
+    top_k: int = CONF
+    reorder: Literal["after_cut", "before_cut"] = CONF
 
     def __post_init__(self) -> None:
         require_count("retriever.top_k", self.top_k)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pandas as pd
 
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import SeesEvidence
 from ragauge.retrieval.ranking import ranks_within
 from ragauge.retrieval.retrievers.ranking import check_chunks, run_frame
@@ -140,7 +140,7 @@ class _Places:
         return found
 
 
-@dataclass(frozen=True)
+@option("retriever/oracle")
 class Oracle(SeesEvidence):
     """The chunks with the evidence, in the order of `ragauge.retrieval.retrievers.evidence.evidence_chunks`.
 
@@ -150,7 +150,7 @@ class Oracle(SeesEvidence):
 
     component = "oracle"
 
-    top_k: int = 1000
+    top_k: int = CONF
 
     def __post_init__(self) -> None:
         require_count("retriever.top_k", self.top_k)

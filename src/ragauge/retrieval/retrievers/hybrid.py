@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +13,7 @@ import pandas as pd
 from ragauge.contract.checks import is_number, require, require_choice, require_count, require_number
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Retriever, Rewriter
 from ragauge.retrieval.fusion import FUSIONS, NORMALISATIONS, Scored, fuse
 from ragauge.retrieval.retrievers.arms import Arms, built, require_names
@@ -20,7 +21,7 @@ from ragauge.retrieval.retrievers.ranking import as_transformer, docno_order, ru
 from ragauge.retrieval.searching import search
 
 
-@dataclass(frozen=True)
+@option("retriever/hybrid")
 class Hybrid(Arms):
     """The lists of two or more retrievers as one (`ragauge.retrieval.fusion.fuse` has the formulas).
 
@@ -37,15 +38,15 @@ class Hybrid(Arms):
     component = "hybrid"
     space = "several"
 
-    arms: Sequence[str] = ("bm25", "sim")
+    arms: Sequence[str] = CONF
     options: Mapping[str, Any] = field(default_factory=dict)
-    top_k: int = 30
-    depth: int | None = 100
-    fusion: Literal["rrf", "weighted", "mnz", "isr", "max"] = "rrf"
-    normalise: Literal["min_max", "z_score"] = "min_max"
-    alpha: float | None = None
-    weights: Mapping[str, float] | None = None
-    rrf_constant: float = 60
+    top_k: int = CONF
+    depth: int | None = CONF
+    fusion: Literal["rrf", "weighted", "mnz", "isr", "max"] = CONF
+    normalise: Literal["min_max", "z_score"] = CONF
+    alpha: float | None = CONF
+    weights: Mapping[str, float] | None = CONF
+    rrf_constant: float = CONF
 
     def __post_init__(self) -> None:
         require_count("retriever.top_k", self.top_k)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +13,7 @@ import pandas as pd
 from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.component import ChatModel, Tools
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.option import CONF, option
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.fusion import first_seen, reciprocal_rank_fusion
 from ragauge.retrieval.queries import parse_queries, question_parts, with_question, written_by_llm
@@ -24,7 +24,7 @@ from ragauge.retrieval.retrievers.ranking import NO_ROWS, Hits, as_transformer, 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@option("retriever/mlq")
 class MLQ(Dense):
     """The union of the vector index's hits for several queries of a topic.
 
@@ -44,13 +44,13 @@ class MLQ(Dense):
     component = "mlq"
     takes_queries = False
 
-    top_k: int = 30
-    queries: Literal["auto", "llm", "rules"] = "auto"
-    n_queries: int = 3
-    with_question: bool = True
-    union: Literal["rrf", "first_seen"] = "rrf"
-    rrf_constant: float = 60
-    prompt: str | None = None
+    top_k: int = CONF
+    queries: Literal["auto", "llm", "rules"] = CONF
+    n_queries: int = CONF
+    with_question: bool = CONF
+    union: Literal["rrf", "first_seen"] = CONF
+    rrf_constant: float = CONF
+    prompt: str | None = CONF
 
     def __post_init__(self) -> None:
         require_count("retriever.top_k", self.top_k)

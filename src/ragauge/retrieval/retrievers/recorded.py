@@ -15,6 +15,7 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import BringsTexts, TopicsFailed
 from ragauge.datasets import BadRow, recordings
 from ragauge.datasets.files import DIVIDED, PARQUET, first_character, text_of
@@ -28,7 +29,7 @@ _OR_EMPTY = f", retriever.on_missing={EMPTY} as ones without hits"
 NO_TEXTS = pd.DataFrame({"docno": pd.Series(dtype="str"), "text": pd.Series(dtype="str")})
 
 
-@dataclass(frozen=True)
+@option("retriever/recorded")
 class RecordedRetrieval(BringsTexts):
     """The retrieval of another system from a file, in its order.
 
@@ -52,7 +53,7 @@ class RecordedRetrieval(BringsTexts):
     path: str | Path | None = runtime(None)
     system: str | None = None
     on_missing: str = "raise"
-    top_k: int = 1000
+    top_k: int = CONF
 
     def __post_init__(self) -> None:
         require_count("retriever.top_k", self.top_k)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ import pandas as pd
 from ragauge.contract.checks import require, require_choice, require_count, require_number, require_text
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.progress import working
 from ragauge.measures.rankings import full_name
 from ragauge.plugins.training.contract import MODEL, Trained, TrainingData, TrainingTools
@@ -43,7 +44,7 @@ _NEGATIVES = {**asdict(Window(count=7)), "score": "encoder"}  # so many: see doc
 _HYBRID_DEPTH = 100  # hits of both arms that are fused
 
 
-@dataclass(frozen=True)
+@option("trainer/encoder")
 class Encoder:
     """A sentence-transformers encoder, tuned on questions and the passages that hold their evidence.
 
@@ -68,30 +69,30 @@ class Encoder:
     kind: ClassVar[str] = "encoder"
     uses: ClassVar[frozenset[str]] = frozenset()
 
-    model: str = runtime("all-MiniLM-L6-v2")  # its digest is in the key by `base`
-    loss: str = "dpr"
-    scale: float = 20.0
-    triplet_margin: float = 0.2
+    model: str = runtime(CONF)  # its digest is in the key by `base`
+    loss: str = CONF
+    scale: float = CONF
+    triplet_margin: float = CONF
     negatives: Mapping[str, Any] = field(default_factory=dict)
-    positives_per_topic: int | None = None
-    examples: int | None = 1000
-    average: float = 0.5
-    batch_size: int = 16
-    mini_batch_size: int = 16
-    epochs: float = 1.0
-    learning_rate: float = 3e-5
-    warm_up: float = 0.1
-    weight_decay: float = 0.01
-    max_length: int | None = 128
-    query_prefix: str = ""
-    passage_prefix: str = ""
-    precision: str = "auto"
-    device: str = "auto"
-    evaluations: int = 5
-    patience: int | None = 3
-    validation_measure: str = "nDCG@10"
-    validation_topics: int = 200
-    validation_chunks: int = 2000
+    positives_per_topic: int | None = CONF
+    examples: int | None = CONF
+    average: float = CONF
+    batch_size: int = CONF
+    mini_batch_size: int = CONF
+    epochs: float = CONF
+    learning_rate: float = CONF
+    warm_up: float = CONF
+    weight_decay: float = CONF
+    max_length: int | None = CONF
+    query_prefix: str = CONF
+    passage_prefix: str = CONF
+    precision: str = CONF
+    device: str = CONF
+    evaluations: int = CONF
+    patience: int | None = CONF
+    validation_measure: str = CONF
+    validation_topics: int = CONF
+    validation_chunks: int = CONF
     folder: str | None = runtime(None)
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import DataError
+from ragauge.contract.option import CONF, option
 from ragauge.estimate import cross_validate
 from ragauge.estimate.outcomes import RIGHT, labels_of, topic_codes, topic_folds, weights_of
 from ragauge.plugins.training.contract import Fitted
@@ -32,7 +33,7 @@ class Head:
     penalty: float
 
 
-@dataclass(frozen=True)
+@option("trainer/foresight")
 class ForesightTrainer(PredictorTrainer):
     """A logistic layer over the encoder's vector of the question, stacked on the predictor of `features`.
 
@@ -46,7 +47,7 @@ class ForesightTrainer(PredictorTrainer):
     version: ClassVar[int] = 1
     uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
 
-    features: Sequence[str] = ("question_coverage", "question_similarity", "mean_similarity", "order_agreement")
+    features: Sequence[str] = CONF
 
     def fit(self, outcomes: pd.DataFrame, n_boot: int, seed: int, embed: Embed | None = None) -> Fitted:
         """Like `PredictorTrainer.fit`, for outcomes with `query`; the layer goes into the settings.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,6 +12,7 @@ import pandas as pd
 from ragauge.contract.checks import require, require_count, require_flag, require_number, require_text
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.contract.topics import QUESTIONS
 from ragauge.plugins.training.ares.interactions import INTERACTIONS
 from ragauge.plugins.training.ares.network import PAIRS, TEXTS, JudgeNetwork, load_encoder, n_features
@@ -28,7 +28,7 @@ _LEAST = 2  # examples of each class
 _TEMPERATURES = (0.1, 20.0)
 
 
-@dataclass(frozen=True)
+@option("trainer/judge")
 class JudgeTrainer:
     """Trains one network with a head for each of the questions (ragauge.contract.topics).
 
@@ -46,20 +46,20 @@ class JudgeTrainer:
     kind: ClassVar[str] = "judge"
     uses: ClassVar[frozenset[str]] = frozenset()
 
-    model: str = "all-MiniLM-L6-v2"
-    tune: bool = True
-    questions: Sequence[str] = QUESTIONS
-    per_topic: int = 2
-    strong: float = 0.5
-    epochs: int = 3
-    batch_size: int = 16
+    model: str = CONF
+    tune: bool = CONF
+    questions: Sequence[str] = CONF
+    per_topic: int = CONF
+    strong: float = CONF
+    epochs: int = CONF
+    batch_size: int = CONF
     lr: float = 5e-5
-    max_length: int = 192
-    precision: str = "auto"
-    looks: int = 6
-    penalty: float = 0.1
-    device: str = "auto"
-    threads: int | None = runtime(None)
+    max_length: int = CONF
+    precision: str = CONF
+    looks: int = CONF
+    penalty: float = CONF
+    device: str = CONF
+    threads: int | None = runtime(CONF)
 
     def __post_init__(self) -> None:
         require_text("trainer.model", self.model, "names of encoders, and paths of their folders")

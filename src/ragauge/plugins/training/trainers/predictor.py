@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ import pandas as pd
 from ragauge.contract.checks import require, require_flag, require_number
 from ragauge.contract.errors import DataError
 from ragauge.contract.metrics import IR_SCORE
+from ragauge.contract.option import CONF, option
 from ragauge.contract.outcomes import FEATURES
 from ragauge.estimate import cross_validate, fit_predictor
 from ragauge.plugins.foresee.reference import as_settings
@@ -22,7 +22,7 @@ from ragauge.plugins.transfer.measured import leave_one_out, transfer_metrics
 LEAVE_OUT = ("sweep", "dataset", "llm", "retriever")
 
 
-@dataclass(frozen=True)
+@option("trainer/predictor")
 class PredictorTrainer:
     """Multinomial logistic regression of judge classes on `features` (`ragauge.estimate.fit_predictor`).
 
@@ -35,11 +35,11 @@ class PredictorTrainer:
     kind: ClassVar[str] = "predictor"
     reads: ClassVar[str] = RUNS
 
-    features: Sequence[str] = ("ir_score",)
-    spline: bool = False
-    calibrate: bool = False
-    penalty: float = 1.0
-    leave_out: Sequence[str] = LEAVE_OUT
+    features: Sequence[str] = CONF
+    spline: bool = CONF
+    calibrate: bool = CONF
+    penalty: float = CONF
+    leave_out: Sequence[str] = CONF
 
     def __post_init__(self) -> None:
         for key in ("features", "leave_out"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from ragauge.contract.checks import (
     require_text,
 )
 from ragauge.contract.identity import runtime
+from ragauge.contract.option import CONF, option
 from ragauge.measures.rankings import full_name
 from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker
 from ragauge.plugins.training.contract import MODEL, Trained, TrainingData, TrainingTools
@@ -34,7 +34,7 @@ from ragauge.retrieval.rerankers import NoReranker
 ACTIVATIONS = {"bce": "Sigmoid", "mse": "Identity"}  # behind the saved model's logit
 
 
-@dataclass(frozen=True)
+@option("trainer/reranker")
 class Reranker:
     """Tunes a cross-encoder on the relevant chunks of every topic and on irrelevant ones.
 
@@ -55,30 +55,30 @@ class Reranker:
     component = "reranker"
     kind = "reranker"
 
-    model: str = runtime("all-MiniLM-L6-v2")  # its digest is in the key by `base`
-    loss: str = "bce"
-    neg_ratio: int = 3
-    negatives: str = "hard"
-    first: int = 1
-    last: int = 20
-    positives_per_topic: int | None = None
-    margin: float | None = None
-    ceiling: float | None = None
-    max_length: int | None = 256
-    batch_size: int = 32
-    epochs: float = 2
-    learning_rate: float = 8e-5
-    warm_up: float = 0.1
-    weight_decay: float = 0.01
-    depth: int = 20
-    fuse: float = 0.5
-    evaluations: int = 8
-    patience: int | None = 3
-    validation_measure: str = "nDCG@10"
-    validation_topics: int | None = 100
-    precision: str = "auto"
-    device: str = "auto"
-    threads: int | None = runtime(None)
+    model: str = runtime(CONF)  # its digest is in the key by `base`
+    loss: str = CONF
+    neg_ratio: int = CONF
+    negatives: str = CONF
+    first: int = CONF
+    last: int = CONF
+    positives_per_topic: int | None = CONF
+    margin: float | None = CONF
+    ceiling: float | None = CONF
+    max_length: int | None = CONF
+    batch_size: int = CONF
+    epochs: float = CONF
+    learning_rate: float = CONF
+    warm_up: float = CONF
+    weight_decay: float = CONF
+    depth: int = CONF
+    fuse: float = CONF
+    evaluations: int = CONF
+    patience: int | None = CONF
+    validation_measure: str = CONF
+    validation_topics: int | None = CONF
+    precision: str = CONF
+    device: str = CONF
+    threads: int | None = runtime(CONF)
     folder: str | None = runtime(None)
 
     def __post_init__(self) -> None:
