@@ -47,7 +47,7 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
     (sweep,) = (folder / "multirun").glob("*/*")
     own = ("seconds", "latency", "stages_made")  # when and by whom, not what
     return [
-        {name: value for name, value in job["metrics"].items() if not any(word in name for word in own)}
+        {name: value for name, value in job.metrics.items() if not any(word in name for word in own)}
         for job in records_in(sweep)
     ]
 

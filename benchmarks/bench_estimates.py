@@ -22,6 +22,7 @@ import pandas as pd
 from timing import against, print_header, print_row
 
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.record import JobRecord
 from ragauge.estimate.prediction import settings_of
 from ragauge.findings.estimates import findings
 from ragauge.findings.pooling import pooled
@@ -54,29 +55,32 @@ def outcomes(retriever: str, n: int, ease: np.ndarray, seed: int) -> pd.DataFram
     )  # fmt: skip
 
 
-def record(number: int, retriever: str, n: int, rows: pd.DataFrame, metrics: dict[str, float]) -> dict[str, Any]:
+def record(number: int, retriever: str, n: int, rows: pd.DataFrame, metrics: dict[str, float]) -> JobRecord:
     """What such a job leaves in job.json, as far as it is read here."""
     made = dict.fromkeys(("dataset", "chunker", "llm", "judge"), "made")
-    return {
-        "status": "FINISHED",
-        "name": f"{retriever} · N={n}",
-        "number": number,
-        "sweep_id": "made",
-        "overrides": [f"retriever={retriever}", f"n_tokens={n}"],
-        "n_tokens": n,
-        "seed": 0,
-        "bootstrap": 1000,
-        "estimate": ESTIMATE,
-        "experiment": "made",
-        "ir_score_at_n": {str(n): float(rows["ir_score"].mean())},
-        "choices": {**made, "retriever": retriever, "measure": "substring", "tokenizer": "words"},
-        "dataset_digest": "made",
-        "settings": SETTINGS,
-        "folder": "nowhere",
-        "store": "nowhere",
-        "entries": dict.fromkeys(("dataset", "context"), "nothing"),
-        "metrics": {**metrics, "seconds_total": 1.0},
-    }
+    return JobRecord(
+        status="FINISHED",
+        name=f"{retriever} · N={n}",
+        number=number,
+        attempt=None,
+        exit_code=0,
+        sweep_id="made",
+        overrides=[f"retriever={retriever}", f"n_tokens={n}"],
+        n_tokens=n,
+        seed=0,
+        bootstrap=1000,
+        estimate=ESTIMATE,
+        experiment="made",
+        ir_score_at_n={n: float(rows["ir_score"].mean())},
+        choices={**made, "retriever": retriever, "measure": "substring", "tokenizer": "words"},
+        dataset_digest="made",
+        settings=SETTINGS,
+        written_in="nowhere",
+        folder=Path("nowhere"),
+        store="nowhere",
+        entries=dict.fromkeys(("dataset", "context"), "nothing"),
+        metrics={**metrics, "seconds_total": 1.0},
+    )
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.plugins.gate import command as gate
 from ragauge.plugins.upkeep import ledger
 from ragauge.track import Reader, recorded_uri, tracking_uri
+from sweep_records import job_json
 
 
 class _Listener(ThreadingHTTPServer):
@@ -59,10 +60,10 @@ def folder(tmp_path: Path, theirs: _Listener, monkeypatch: pytest.MonkeyPatch) -
     record = {
         "number": 0, "status": "FINISHED", "name": "a job", "experiment": "e", "sweep_id": "s", "exit_code": 0,
         "run_id": "ab" * 16, "tracking_uri": theirs.uri, "tracking_configured": True, "written_in": str(job.resolve()),
-        "overrides": [], "choices": {}, "n_tokens": 100, "metrics": {}, "seed": 0, "bootstrap": 0,
-        "dataset_digest": "", "ledgers": {"judge": f"{theirs.uri.replace('http', 'postgresql')}/ledger"},
+        "overrides": [], "choices": {}, "n_tokens": 100, "seed": 0, "bootstrap": 0,
+        "ledgers": {"judge": f"{theirs.uri.replace('http', 'postgresql')}/ledger"},
     }  # fmt: skip
-    (job / "job.json").write_text(json.dumps(record))
+    job_json(job, {**record, "metrics": {"x": 1.0}, "dataset_digest": "d"})
     return str(tmp_path / "sweep")
 
 

@@ -6,6 +6,7 @@ import errno
 import itertools
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,6 +27,7 @@ from ragauge.commands.conf import _options, conf_folder, explain, of_swept, quot
 from ragauge.commands.errors import told
 from ragauge.contract.errors import ConfigError, DataError, GateError
 from ragauge.experiment.setup import config
+from sweep_records import record_of
 
 KEY = "sk-planted-0123456789abcdef"
 Capture = pytest.CaptureFixture[str]
@@ -393,12 +395,12 @@ def test_a_key_inside_of_a_value_that_is_unknown_is_named_with_those_that_are_th
 
 
 def test_a_gate_that_fails_names_the_run_where_there_is_one(tmp_path: Path) -> None:
-    record = {"exit_code": 3, "error_type": "GateError", "error": "em is 0.4"}
+    record = record_of(exit_code=3, error_type="GateError", error="em is 0.4")
     with pytest.raises(GateError, match=r"^em is 0\.4$"):
         library._raise_failure(record, tmp_path)
     with pytest.raises(GateError, match=r"^em is 0\.4; its results: ragauge\.load\('r1'\)$"):
-        library._raise_failure({**record, "run_id": "r1"}, tmp_path)
-    library._raise_failure({"exit_code": 0}, tmp_path)
+        library._raise_failure(replace(record, run_id="r1"), tmp_path)
+    library._raise_failure(record_of(), tmp_path)
 
 
 def test_samples_of_several_systems_are_a_sweep_over_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from packaging.version import Version
 import ragauge
 from processes import ROOT, clean_environment
 from processes import run as run_py
-from ragauge.contract.records import FRAMES_TAG
+from ragauge.contract.job_files import FRAMES_TAG
 from ragauge.experiment.results import JobResult, Logged, SweepResult, Whereabouts, whereabouts
 from ragauge.show import notebook
 from ragauge.track import LoggedRun

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -19,6 +19,7 @@ from ragauge.contract import comparable
 from ragauge.contract.answer_measures import as_tag
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.measures import AnswerMeasureInfo
+from sweep_records import record_of
 
 TOPICS = [f"q{i}" for i in range(8)]
 RIGHT, WRONG, LACK, INCOMPLETE = 5, 4, 1, 3  # nobody is partly wrong
@@ -178,15 +179,15 @@ def test_a_folder_of_records_is_a_sweep_and_what_is_no_job_is_refused(
 ) -> None:
     one, two = logged.job(rows(BM25), retriever="bm25"), logged.job(rows(SIM), retriever="sim")
     for number, run_id in enumerate((one, two)):
-        record = {"run_id": run_id, "tracking_uri": logged.uri, "exit_code": 0, "number": number, "attempt": "0"}
-        (tmp_path / str(number)).mkdir()
-        (tmp_path / str(number) / "job.json").write_text(json.dumps(record), encoding="utf-8")
+        record = record_of(run_id=run_id, tracking_uri=logged.uri, number=number, folder=tmp_path / str(number))
+        record.take({"metrics": {"ir_score": 0.5}, "dataset_digest": "d"})
+        record.write()
     by_folder, by_id = compare([str(tmp_path)]), compare([two[:12], str(tmp_path / "0")], logged.uri)
     assert (by_folder.baseline, by_folder.baseline_chosen) == (one, True)  # the better score of a sweep
     assert (by_id.baseline, by_id.baseline_chosen) == (two, False)
-    (tmp_path / "0" / "job.json").write_text(json.dumps({**record, "role": "training"}), encoding="utf-8")
+    replace(record, role="training").write()
     for source, message in (
-        (str(tmp_path), "holds trainings, which have no outcomes"),
+        (str(tmp_path), "is of a training, which has no outcomes"),
         ("nowhere", "neither a folder nor an MLflow run id"),
         (logged.job(rows(BM25), role="training"), "is a training: give jobs and sweeps"),
         (logged.job(rows(BM25), role="pool"), "no tag role=job or role=sweep"),

@@ -9,14 +9,17 @@ import pytest
 
 from ragauge.contract.families import Families
 from ragauge.contract.jobs import Compared, Jobs, settings_of, system_names
+from ragauge.contract.record import JobRecord
+from sweep_records import record_of
 
 
-def record(system: str, n: int = 100, /, **changes: Any) -> dict[str, Any]:
-    return {"name": system, "overrides": [f"retriever={system}", f"n_tokens={n}"], "n_tokens": n, "seed": 3,
-            "bootstrap": 20, "estimate": {"spline": False}, "metrics": {"ir_score": n / 1000}} | changes  # fmt: skip
+def record(system: str, n: int = 100, /, **changes: Any) -> JobRecord:
+    own = {"name": system, "overrides": [f"retriever={system}", f"n_tokens={n}"], "n_tokens": n, "seed": 3,
+           "bootstrap": 20, "estimate": {"spline": False}, "metrics": {"ir_score": n / 1000}}  # fmt: skip
+    return record_of({**own, **changes})
 
 
-def jobs(*records: dict[str, Any], failed: Any = (), budgets: Any = (("a", 100), ("b", 100))) -> Jobs:
+def jobs(*records: JobRecord, failed: Any = (), budgets: Any = (("a", 100), ("b", 100))) -> Jobs:
     outcomes = pd.DataFrame(list(budgets), columns=["system", "n_tokens"]).assign(qid="q")
     return Jobs("s", "e", list(records), list(failed), outcomes)
 

@@ -63,4 +63,4 @@ def test_what_is_private_and_what_is_another_room() -> None:
     assert list(reached("from ragauge.store import Store, _entries", "commands")) == ["store"]
     assert list(reached("from ragauge.show.html import _environment", "contract")) == ["show"]
     assert list(reached("from ragauge.store._entries import Key", "store")) == []
-    assert list(reached("from ragauge.contract.records import __name__", "store")) == []
+    assert list(reached("from ragauge.contract.job_files import __name__", "store")) == []

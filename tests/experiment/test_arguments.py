@@ -11,6 +11,7 @@ import pytest
 from ragauge.contract import loading
 from ragauge.contract.jobs import Jobs
 from ragauge.experiment.arguments import origin_of_sweep
+from sweep_records import record_of
 
 
 def of_sweep(jobs: Jobs) -> Any:
@@ -22,7 +23,7 @@ def test_the_records_of_jobs_say_whether_a_sweep_has_an_origin(monkeypatch: pyte
     monkeypatch.setattr(loading, "entry_points", lambda group: [EntryPoint("again", __name__, group)])
 
     def found(*records: dict[str, Any]) -> Any:
-        return origin_of_sweep(Jobs("s", "e", list(records), [], pd.DataFrame()))
+        return origin_of_sweep(Jobs("s", "e", list(map(record_of, records)), [], pd.DataFrame()))
 
     assert found({"seed": 0}, {"seed": 0, "again": {"run": "a"}}) == "the origin of 2 jobs"
     assert found({"seed": 0}) is None

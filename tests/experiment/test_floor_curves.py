@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 
 from ragauge.contract.jobs import Jobs
 from ragauge.findings.ir_score import floor_curves
+from sweep_records import record_of
 
 
-def swept(*jobs: tuple[str, dict[str, float] | None]) -> Jobs:
-    records: list[dict[str, Any]] = [
-        {"overrides": [f"chunker={chunker}"], **({} if floor is None else {"ir_score_floor_at_n": floor})}
-        for chunker, floor in jobs
-    ]
+def swept(*jobs: tuple[str, dict[int, float] | None]) -> Jobs:
+    records = [record_of(overrides=[f"chunker={chunker}"], ir_score_floor_at_n=floor or {}) for chunker, floor in jobs]
     return Jobs("id", "sample", records, [], pd.DataFrame())
 
 
 def test_jobs_of_one_floor_are_one_line_as_far_as_the_largest_budget() -> None:
-    found = floor_curves(swept(("a", {"100": 0.1}), ("b", {"100": 0.1, "200": 0.2})))
+    found = floor_curves(swept(("a", {100: 0.1}), ("b", {100: 0.1, 200: 0.2})))
     assert found == {"unrelated text": {100: 0.1, 200: 0.2}}
 
 
 def test_jobs_of_different_floors_are_lines_with_their_first_system() -> None:
-    found = floor_curves(swept(("a", {"100": 0.1}), ("b", {"100": 0.3})))
+    found = floor_curves(swept(("a", {100: 0.1}), ("b", {100: 0.3})))
     assert list(found.values()) == [{100: 0.1}, {100: 0.3}]
     assert all(name.startswith("unrelated text, ") for name in found)
     assert len(found) == 2

@@ -26,6 +26,7 @@ from ragauge.experiment.sweep.jobs import load
 from ragauge.findings.pooling import PooledFindings, pooled
 from ragauge.show.html import write_report
 from ragauge.track import Reader, connect
+from sweep_records import job_json, record_of
 
 N = 30
 ALIKE = {"measure": "m" * 16, "tokenizer": "t" * 16, "judge": "j" * 16}
@@ -72,7 +73,7 @@ def write(folder: Path, *jobs: dict[str, Any]) -> Path:
                         "correct_share": 0.5, "seconds_total": 1.0},
             "ir_score_at_n": {"100": float(score.mean())}, "measured_by": ALIKE, **job.get("record", {}),
         }  # fmt: skip
-        (where / "job.json").write_text(json.dumps(record))
+        job_json(where, record)
     return folder
 
 
@@ -90,7 +91,7 @@ def names(folder: Path) -> list[str]:
 
 
 def jobs_of(folder: Path) -> dict[str, list[int]]:
-    return {s.group: [record["number"] for record in s.records] for s in load(folder)}
+    return {s.group: [record.number for record in s.records] for s in load(folder)}
 
 
 # --- what failed --------------------------------------------------------------------------------------
@@ -125,9 +126,9 @@ def test_a_system_that_failed_at_one_budget_alone_is_not_lost(tmp_path: Path) ->
 
 def test_a_failed_job_stands_with_the_group_that_it_shares_most_settings_with() -> None:
     def group(*overrides: str, **choices: str) -> Group:
-        return Group("", "", (), [{"overrides": list(overrides), "choices": choices}])
+        return Group("", "", (), [record_of(overrides=list(overrides), choices=choices)])
 
-    lost = {"overrides": ["llm=chat", "n_tokens=100"], "choices": {"dataset": "b", "llm": "chat"}}
+    lost = record_of(overrides=["llm=chat", "n_tokens=100"], choices={"dataset": "b", "llm": "chat"})
     first, second = group("llm=chat", dataset="a", llm="none"), group("llm=none", dataset="b", llm="chat")
     assert closest(lost, [first, second]) == 1
     assert closest(lost, [second, first]) == 0

@@ -16,9 +16,9 @@ from omegaconf import DictConfig
 
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.answering.judges import ChatJudge, NoJudge
-from ragauge.contract import records
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
+from ragauge.contract.record import RECORD_FILE
 from ragauge.experiment import job
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.job import execute
@@ -31,6 +31,7 @@ from ragauge.findings.per_question import per_question
 from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.retrievers import BM25
 from small_pipeline import SmallPipelines
+from sweep_records import job_json
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 CHEAP = ["chunker=none", "tokenizer=words", "llm=none", "judge=none"]
@@ -59,7 +60,7 @@ def folder_of(path: Path, sweep: Path | None = None, number: int = 0) -> JobFold
 
 
 def record_of(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((path / records.RECORD_FILE).read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads((path / RECORD_FILE).read_text(encoding="utf-8"))
     return found
 
 
@@ -363,5 +364,5 @@ def test_a_record_names_the_run_that_ended_unless_it_was_interrupted(
     tmp_path: Path, record: dict[str, Any] | None, expected: str | None
 ) -> None:
     if record is not None:
-        (tmp_path / records.RECORD_FILE).write_text(json.dumps(record))
+        job_json(tmp_path, record)
     assert folder_of(tmp_path, tmp_path.parent).ended_run == expected

@@ -12,7 +12,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from ragauge.contract import records
+from ragauge.contract.record import JobRecord
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
 from ragauge.experiment.setup import config
@@ -150,8 +150,8 @@ def test_a_job_counts_lost_evidence_and_logs_it(
 ) -> None:
     said = said_by(configured(with_errors()), tmp_path / "job", caplog)
     assert [line for line in said if line.startswith("WARNING qid")] == NEAREST
-    record = json.loads((tmp_path / "job" / records.RECORD_FILE).read_text(encoding="utf-8"))
-    assert record["metrics"]["topics_lost_evidence"] == 3
+    record = JobRecord.read(tmp_path / "job" / "job.json")
+    assert record.metrics["topics_lost_evidence"] == 3
     assert LOST in lacking_text([record])  # of the report
     (table,) = tmp_path.glob("**/lost_evidence.json")
     assert [row[0] for row in json.loads(table.read_text(encoding="utf-8"))["data"]] == ["q3", "q6", "q8"]

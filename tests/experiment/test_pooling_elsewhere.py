@@ -23,6 +23,7 @@ from ragauge.commands.results import pool as pool_command
 from ragauge.contract.errors import ConfigError
 from ragauge.experiment.sweep import pooling, waiting
 from ragauge.experiment.sweep.run import is_own
+from sweep_records import job_json, record_of
 
 
 def digest(file: Path) -> str:
@@ -96,7 +97,7 @@ def test_from_another_directory_nothing_is_paid_again_and_no_store_is_made(tmp_p
         assert again.returncode == 0, again.stderr
         assert sum(server.calls.values()) == paid
     assert not list(other.iterdir())
-    assert not any(record["deferred"] for record in job_records(folder))
+    assert not any(record.get("deferred") for record in job_records(folder))
     assert len(mlflow_runs(home, "sweep")[1]) == 1
 
 
@@ -105,9 +106,9 @@ def record_in(folder: Path, **more: Any) -> None:
     record = {
         "status": "FINISHED", "name": "a job", "number": 0, "sweep_id": "s", "experiment": "e",
         "exit_code": 0, "written_in": str(folder.resolve()), "tracking_uri": "sqlite:////nowhere/mlflow.db",
-        "store": "/nowhere/store", "deferred": True, **more,
+        "store": "/nowhere/store", "deferred": True, "metrics": {}, "dataset_digest": "d", **more,
     }  # fmt: skip
-    (folder / "job.json").write_text(json.dumps(record))
+    job_json(folder, record)
 
 
 @pytest.mark.parametrize("copied", [True, False])
@@ -142,15 +143,15 @@ def test_a_job_that_waits_has_the_store_ledger_and_window_of_traces_that_it_ran_
     }  # fmt: skip
     (tmp_path / "0" / ".hydra" / "config.yaml").write_text(json.dumps(there))
     record = {
-        "folder": str(tmp_path / "0"), "name": "a job", "number": 0, "choices": {}, "overrides": [],
+        "folder": tmp_path / "0", "name": "a job", "number": 0, "choices": {}, "overrides": [],
         "store": str(tmp_path), "tracking_uri": "sqlite:////was/mlflow.db", "snapshot": "2026-01-02",
         "ledgers": {"judge": "/was/ledger.db", "evaluator": "postgresql://a:***@b/c", "llm": "/was/ledger.db"},
     }  # fmt: skip
     made: list[Any] = []
     monkeypatch.setattr(waiting, "make_pipeline", lambda cfg, folder: made.append(cfg))
     monkeypatch.setattr(waiting, "check_measures", lambda pipeline, alone: None)
-    waiting.waiting_job(record)
-    waiting.waiting_job({name: value for name, value in record.items() if name != "snapshot"})
+    waiting.waiting_job(record_of(record))
+    waiting.waiting_job(record_of({**record, "snapshot": ""}))
     assert [cfg.dataset.snapshot for cfg in made] == ["2026-01-02", None]
     assert (made[0].store, made[0].tracking.uri) == (str(tmp_path), "sqlite:////was/mlflow.db")
     assert (made[0].judge.ledger, made[0].evaluator.ledger) == ("/was/ledger.db", "other.db")
@@ -158,7 +159,7 @@ def test_a_job_that_waits_has_the_store_ledger_and_window_of_traces_that_it_ran_
 
 
 def test_runs_of_jobs_are_touched_only_where_the_sweep_s_run_stands_beside_them() -> None:
-    assert is_own({"tracking_uri": "sqlite:///a.db"}, None)
-    assert is_own({"tracking_uri": "sqlite:///a.db"}, "sqlite:///a.db")
-    assert is_own({}, "sqlite:///a.db")  # it ended before it had a run
-    assert not is_own({"tracking_uri": "sqlite:///a.db"}, "sqlite:///b.db")
+    assert is_own(record_of(tracking_uri="sqlite:///a.db"), None)
+    assert is_own(record_of(tracking_uri="sqlite:///a.db"), "sqlite:///a.db")
+    assert is_own(record_of(), "sqlite:///a.db")  # it ended before it had a run
+    assert not is_own(record_of(tracking_uri="sqlite:///a.db"), "sqlite:///b.db")

@@ -24,6 +24,7 @@ from ragauge.experiment.slicing import (
 from ragauge.findings.slices import MAX_LOGGED, SlicesFound, metric_names, metrics_of_slices, slice_tables
 from small_pipeline import TOPICS as SMALL
 from small_pipeline import SmallPipelines, replaced
+from sweep_records import record_of
 
 TOPICS = pd.DataFrame(
     {
@@ -210,15 +211,15 @@ def test_the_metrics_of_slices_are_known_before_any_work() -> None:
 def test_a_sweep_sets_its_two_best_systems_side_by_side() -> None:
     rows = pd.concat([outcomes_of(40, 2).assign(system=s, ir_score=x) for s, x in (("a", 0.4), ("b", 0.6))])
     board = pd.DataFrame({"system": ["b", "a"]})
-    found = slice_tables(rows, board, {"bootstrap": 10, "seed": 0}, ())
+    found = slice_tables(rows, board, record_of(), ())
     assert found is not None
     assert found.differences is not None
     of_score = found.differences[found.differences["measure"] == "ir_score"]
     assert of_score["difference"].tolist() == pytest.approx([0.2, 0.2])
-    alone = slice_tables(rows[rows["system"] == "a"], board.iloc[1:], {"bootstrap": 10, "seed": 0}, ())
+    alone = slice_tables(rows[rows["system"] == "a"], board.iloc[1:], record_of(), ())
     assert alone is not None
     assert alone.differences is None
-    assert slice_tables(rows.drop(columns="slice:s"), board, {"bootstrap": 10, "seed": 0}, ()) is None
+    assert slice_tables(rows.drop(columns="slice:s"), board, record_of(), ()) is None
 
 
 def test_derived_attributes_are_a_stage_where_they_are_asked_for(small: SmallPipelines) -> None:

@@ -6,6 +6,7 @@ import difflib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -23,6 +24,7 @@ from ragauge.contract.metrics import without_groups
 from ragauge.contract.option import values_of
 from ragauge.experiment.sweep import pooling
 from ragauge.show.drawing import LINE_COLOURS
+from sweep_records import record_of
 
 SMALL = ["dataset.limit=12", "chunker=none", "bootstrap=50"]
 # One dataset and one set of chunks; an index and a run for each retriever; answers for each budget.
@@ -312,8 +314,8 @@ def test_where_all_jobs_of_a_later_attempt_failed_the_earlier_one_is_out_of_the_
     runs = LoggedRuns(uri, "e")
     old, new = (runs.job(questions({"q": 1.0}), "0", sweep_id="s", job=job) for job in "01")
     pooled = runs.sweep("s")
-    failed = {"experiment": "e", "status": "FAILED", "sweep_id": "s", "tracking_uri": uri, "run_id": new}
-    pooling.supersede_earlier([{"experiment": "e", "status": "FAILED"}, failed])
+    failed = record_of(status="FAILED", sweep_id="s", tracking_uri=uri, run_id=new)
+    pooling.supersede_earlier([record_of(status="FAILED"), failed])
     reader = track.Reader(uri)
     earlier = reader.run(pooled)
     assert [run.run_id for run in reader.search({"sweep_id": "s"}, earlier.experiment_id)] == [new]
@@ -322,7 +324,7 @@ def test_where_all_jobs_of_a_later_attempt_failed_the_earlier_one_is_out_of_the_
     assert "latest sweep" not in track.connect(uri).get_experiment(earlier.experiment_id).tags["mlflow.note.content"]
     # Where no attempt came as far as MLflow, nothing is made there.
     elsewhere = tmp_path / "elsewhere.db"
-    pooling.supersede_earlier([{**failed, "tracking_uri": f"sqlite:///{elsewhere}"}, {**failed, "experiment": "f"}])
+    pooling.supersede_earlier([replace(failed, tracking_uri=f"sqlite:///{elsewhere}"), replace(failed, experiment="f")])
     assert not elsewhere.exists()
     assert not track.has_experiment(uri, "f")
 

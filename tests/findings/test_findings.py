@@ -18,6 +18,7 @@ from ragauge.findings import of_sweeps
 from ragauge.findings.pooling import pooled
 from ragauge.show.html import html
 from ragauge.track import Reader
+from sweep_records import record_of
 
 
 class ShortAnswers(Finding):
@@ -67,12 +68,12 @@ def jobs(tmp_path: Path) -> Jobs:
     )  # fmt: skip
     choices = dict.fromkeys(("dataset", "retriever", "chunker", "llm", "judge", "measure", "tokenizer"), "x")
     record = {
-        "status": "FINISHED", "name": "job", "number": 0, "sweep_id": "s", "experiment": "e", "choices": choices,
+        "name": "job", "number": 0, "sweep_id": "s", "experiment": "e", "choices": choices,
         "overrides": ["retriever=bm25"], "seed": 0, "bootstrap": 10, "n_tokens": 100, "dataset_digest": "d" * 64,
-        "estimate": {"features": ["ir_score"], "spline": False, "calibrate": False}, "ir_score_at_n": {"100": 0.75},
+        "estimate": {"features": ["ir_score"], "spline": False, "calibrate": False}, "ir_score_at_n": {100: 0.75},
         "metrics": {"ir_score": 0.75, "topics": 2, "seconds_total": 1.0}, "tracking_uri": "elsewhere",
     }  # fmt: skip
-    return Jobs("s", "e", [record], [], rows)
+    return Jobs("s", "e", [record_of(record)], [], rows)
 
 
 def test_a_finding_of_another_package_arrives_everywhere(

@@ -31,6 +31,7 @@ from ragauge.findings.topics import (
 )
 from ragauge.show.html import write_report
 from ragauge.store import Key, Store
+from sweep_records import job_json, record_of
 
 SCRIPT = "<script>alert(1)</script>"
 NASTY = f'{SCRIPT}<img src="https://example.org/x.png" onerror="alert(2)"></style> & {{{{ 7 * 6 }}}}'
@@ -130,7 +131,7 @@ def write_sweep(folder: Path, judged: bool = True) -> Path:
             "ir_score_at_n": {"50": score / 2, str(n): score},
             "ir_score_floor_at_n": {"50": 0.0625, str(n): 0.125}, "rankings": {"ndcg_at_10": "nDCG@10"},
         }  # fmt: skip
-        (job / "job.json").write_text(json.dumps(record))
+        job_json(job, record)
     failed = {
         **record,
         "status": "FAILED",
@@ -140,7 +141,7 @@ def write_sweep(folder: Path, judged: bool = True) -> Path:
         "exit_code": 2,
     }
     (folder / "sweep" / "4").mkdir()
-    (folder / "sweep" / "4" / "job.json").write_text(json.dumps(failed))
+    job_json(folder / "sweep" / "4", failed)
     return folder / "sweep"
 
 
@@ -228,12 +229,12 @@ def test_a_part_s_value_on_the_page_of_topics_is_the_job_s_own_measure(tmp_path:
     evidence = pd.read_parquet(tmp_path / "store" / "dataset" / entries["dataset"] / "evidence.parquet")
     parts = evidence[["qid", "part"]].assign(n_tokens=BUDGETS[0], value=0.25)
     found = store.get_frames(Key("scores", 1), lambda: {"part_scores": parts})
-    record = {"name": "a job", "store": str(tmp_path / "store"), "n_tokens": BUDGETS[0]}
-    with_scores = record | {"entries": {**entries, "scores": found.digest}}
+    record = record_of(store=str(tmp_path / "store"), n_tokens=BUDGETS[0], entries=entries)
+    with_scores = replace(record, entries={**entries, "scores": found.digest})
     qid = evidence["qid"].iloc[0]
     of_topic = contexts_of(with_scores, [qid])[qid]
     assert list(of_topic.scores) == [0.25] * len(of_topic.evidence)
-    assert contexts_of(record | {"entries": entries}, [qid])[qid].scores == ()
+    assert contexts_of(record, [qid])[qid].scores == ()
     row = {"qid": qid, "system": "s", "n_tokens": BUDGETS[0], "label": 1, "ir_score": 0.25}
     [topic] = read_topics(pd.DataFrame([row]), {("s", BUDGETS[0]): with_scores})
     assert {part.score for part in topic.evidence} == {0.25}
@@ -376,7 +377,7 @@ def test_the_longest_match_by_hand() -> None:
 
 def test_a_job_without_store_entries_is_told() -> None:
     with pytest.raises(DataError, match="names no store entries"):
-        contexts_of({"name": "old"}, ["q"])
+        contexts_of(record_of(), ["q"])
 
 
 # --- the command ------------------------------------------------------------------------------------

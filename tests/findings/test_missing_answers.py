@@ -16,6 +16,7 @@ from ragauge.experiment.sweep.run import track_sweep
 from ragauge.findings.pooling import pooled
 from ragauge.show.html import html
 from ragauge.track import Reader
+from sweep_records import record_of
 
 N = 280
 F1 = AnswerMeasureInfo("f1", "token F1")
@@ -33,14 +34,14 @@ def sweep(*systems: str) -> Jobs:
                "chunker": "none", "llm": "recorded", "n_tokens": 100, "ir_score": np.nan}  # fmt: skip
         unjudged = pd.array([None] * N, dtype="Int8")
         parts.append(pd.DataFrame({"qid": [f"q{i}" for i in range(N)], **row, "f1": f1, "label": unjudged}))
-        records.append({
+        records.append(record_of({
             "status": "FINISHED", "name": system, "number": number, "sweep_id": "s", "experiment": "e",
             "choices": dict.fromkeys(GROUPS, "x"),
             "overrides": [f"retriever={system}"], "seed": 0, "bootstrap": 10, "n_tokens": 100,
             "dataset_digest": "d" * 64, "estimate": {"features": ["ir_score"], "spline": False, "calibrate": False},
             "ir_score_at_n": {}, "answer_measures": as_record([F1]), "tracking_uri": "elsewhere",
             "metrics": {"topics": N, "seconds_total": 1.0},
-        })  # fmt: skip
+        }))  # fmt: skip
     return Jobs("s", "e", records, [], pd.concat(parts, ignore_index=True))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +10,7 @@ import pytest
 
 from ragauge.contract.finding import Grid, Text, columns_of
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.record import JobRecord
 from ragauge.diagnose.failures import EVERY_CAUSE
 from ragauge.estimate.best import BestSystems
 from ragauge.findings.failures import causes_figure
@@ -19,14 +19,14 @@ from ragauge.findings.leaderboard import Board, _cards
 from ragauge.findings.predicted import PredictedShares
 from ragauge.findings.slices import _table
 from ragauge.show.formats import share
+from sweep_records import record_of
 
 TOPICS = pytest.mark.parametrize("topics", [(12, 40, 25), (40, 12, 25), (25, 12, 40)])
 
 
-def record(number: int, **metrics: float) -> dict[str, Any]:
-    return {"name": f"s{number}", "number": number, "metrics": metrics, "choices": {"retriever": f"s{number}"},
-            "overrides": [f"retriever=s{number}"], "dataset_digest": "d" * 64, "n_tokens": 100, "bootstrap": 0,
-            "seed": 0, "estimate": {}}  # fmt: skip
+def record(number: int, **metrics: float) -> JobRecord:
+    return record_of(name=f"s{number}", number=number, metrics=metrics, choices={"retriever": f"s{number}"},
+                     overrides=[f"retriever=s{number}"], dataset_digest="d" * 64, bootstrap=0)  # fmt: skip
 
 
 def jobs(*metrics: dict[str, float]) -> Jobs:
@@ -37,8 +37,8 @@ def jobs(*metrics: dict[str, float]) -> Jobs:
 @TOPICS
 def test_a_topic_that_lacks_something_in_one_job_is_told(topics: tuple[int, ...]) -> None:
     lacking = [record(i, topics=n, topics_without_reference=n - 12) for i, n in enumerate(topics)]
-    lacking[topics.index(25)]["lacking"] = {"without_reference": ["q1"]}
-    lacking[topics.index(40)]["lacking"] = {"without_reference": ["q1", "q2"]}
+    lacking[topics.index(25)].lacking = {"without_reference": ["q1"]}
+    lacking[topics.index(40)].lacking = {"without_reference": ["q1", "q2"]}
     assert lacking_text(lacking) == ["28 of 40 topics have no reference answer: they are not judged (q1, q2, …)"]
 
 

@@ -15,6 +15,7 @@ from ragauge.findings.answers import cut_after_answers, recorded_costs
 from ragauge.findings.pooling import PooledFindings
 from ragauge.findings.terminal import common_text, job_line, leaderboard_text, valued
 from ragauge.findings.topics import longest_match, match_evidence
+from sweep_records import record_of
 
 EM = AnswerMeasureInfo("em", "exact match", unit="share")
 
@@ -86,9 +87,9 @@ def test_a_score_of_some_topics_says_of_how_many() -> None:
 
 
 def jobs(**changes: Any) -> Jobs:
-    record = {"name": "a", "overrides": ["retriever=a"], "choices": {}, "metrics": {"topics": 1200}, "bootstrap": 0}
+    record = record_of(name="a", overrides=["retriever=a"], metrics={"topics": 1200}, bootstrap=0)
     outcomes = pd.DataFrame({"system": ["a"], "n_tokens": 100})
-    return replace(Jobs("s1", "towers", [record], [{"name": "x"}], outcomes), **changes)
+    return replace(Jobs("s1", "towers", [record], [record_of(name="x")], outcomes), **changes)
 
 
 def test_a_page_says_whether_the_sweep_has_others_that_are_not_comparable() -> None:
@@ -111,8 +112,8 @@ def test_intervals_are_said_to_be_over_what_they_are_over() -> None:
         ("user", "clusters of topics (user)"),
         (None, "clusters of topics"),
     ):
-        assert jobs(outcomes=clustered, records=[{**record, "cluster": cluster}]).units == units
-    assert jobs(records=[{**record, "cluster": "document"}]).units == "topics"  # each topic has a document of its own
+        assert jobs(outcomes=clustered, records=[replace(record, cluster=cluster)]).units == units
+    assert jobs(records=[replace(record, cluster="document")]).units == "topics"  # each topic has a document of its own
 
 
 def test_the_longest_match_is_the_first_of_equals_and_stands_where_the_context_has_it() -> None:

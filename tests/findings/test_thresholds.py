@@ -21,8 +21,9 @@ from ragauge.findings.thresholds import (
     threshold_line,
     zone_blocks,
 )
+from sweep_records import record_of
 
-JOBS = SimpleNamespace(records=[{"estimate": {"features": ["ir_score"]}}])
+JOBS = SimpleNamespace(records=[record_of(estimate={"features": ["ir_score"]})])
 
 
 def interval(left: float, right: float) -> pd.Interval:

@@ -18,6 +18,7 @@ from ragauge.retrieval.chunkers import SemanticChunker
 from ragauge.retrieval.reading import Reader, Reading
 from ragauge.texts.model_files import model_path
 from ragauge.texts.tokenizers import WordTokenizer
+from sweep_records import record_of
 
 MINILM = Path(str(model_path("all-MiniLM-L6-v2")))
 CHUNKS = pd.DataFrame({"docno": list("abcd"), "text": [" ".join(["river"] * n) for n in (18, 48, 98, 248)]})
@@ -87,7 +88,7 @@ def test_a_reranker_reads_the_question_too_and_a_chunker_its_windows() -> None:
 
 def test_each_line_is_said_once_in_a_sweep_and_its_numbers_are_metrics() -> None:
     job: Any = SimpleNamespace(
-        pipeline=pipeline("h", retriever=Model(200)), record={"sweep_id": "test_each_line_is_said_once"}
+        pipeline=pipeline("h", retriever=Model(200)), record=record_of(sweep_id="test_each_line_is_said_once")
     )
     finding = UnreadTexts()
     found = finding.compute(job, {})
@@ -96,6 +97,6 @@ def test_each_line_is_said_once_in_a_sweep_and_its_numbers_are_metrics() -> None
     assert finding.show(job, found.value, {}).notes == []
     assert found.value[0].reading.unread > 0.1
     few = replace(found.value[0], reading=Reading(1, 10_000, 0.0009))
-    job.record["sweep_id"] = None
+    job.record.sweep_id = None
     assert finding.show(job, [few], {}).notes == []
     _printed.cache_clear()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,8 +14,10 @@ from ragauge.contract import loading
 from ragauge.contract.answer_measures import as_record
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.record import JobRecord
 from ragauge.findings.pooling import PooledFindings, pooled
 from ragauge.show.html import write_report
+from sweep_records import record_of
 
 # Score and class of each answer. q9 cannot be answered, q8 has no evidence, - is a verdict that is missing, and one
 # job lacks q7.
@@ -142,10 +143,10 @@ CURVES = {"bm25/100": {50: 0.125, 100: 0.25}, "bm25/300": {50: 0.125, 100: 0.25,
 def jobs() -> Jobs:
     """The jobs of the sweep, and one that failed."""
     head, *rows = _rows(METRICS)
-    records: list[dict[str, Any]] = []
+    records: list[JobRecord] = []
     for at, job in enumerate(head[1:], 1):
         system, n = job.split("/")
-        records.append({
+        records.append(record_of({
             "status": "FINISHED", "name": job, "number": at, "sweep_id": "s", "experiment": "towers",
             "choices": {"dataset": "made", "retriever": system, "llm": "chat", "judge": "lexical"},
             "overrides": [f"retriever={system}", f"n_tokens={n}"], "n_tokens": int(n), "seed": 0, "bootstrap": 20,
@@ -154,8 +155,8 @@ def jobs() -> Jobs:
             "metrics": {row[0]: float(row[at]) for row in rows if row[at] != "."},
             "rankings": {"ndcg_at_10": "nDCG@10"}, "ir_score_at_n": CURVES[job],
             "ir_score_floor_at_n": {50: 0.0625, int(n): 0.125},
-        })  # fmt: skip
-    failed = [{"name": "mmr", "number": 5, "overrides": ["retriever=mmr", "n_tokens=300"], "error": "no model"}]
+        }))  # fmt: skip
+    failed = [record_of(name="mmr", number=5, overrides=["retriever=mmr", "n_tokens=300"], error="no model")]
     return Jobs("s", "towers", records, failed, outcomes())
 
 

@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from ragauge.commands import main as cli
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.records import begin_attempt
+from ragauge.contract.job_files import begin_attempt
 from ragauge.experiment.setup.config import refuse_keys
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from ragauge.commands import given
 from ragauge.commands import main as cli
 from ragauge.contract import errors
 from ragauge.contract.errors import ConfigError, RagaugeError
-from ragauge.contract.records import RECORD_FILE, read_record
+from ragauge.contract.record import RECORD_FILE, JobRecord
 from ragauge.contract.visible import Formatter
 from ragauge.experiment import results
 from ragauge.experiment.results import JobResult
@@ -42,7 +42,7 @@ _bar: tqdm | None = None  # counts the jobs of the sweep that this process runs
 def run(overrides: Overrides, config_dir: str | Path | None, settings: Mapping[str, Any]) -> JobResult:
     """`ragauge.run`."""
     folder = _started(given.overrides(overrides, settings, swept=False), config_dir, sweep=False)
-    record = read_record(folder / RECORD_FILE)
+    record = JobRecord.read(folder / RECORD_FILE)
     _raise_failure(record, folder)
     with track.aside():
         return results.load_job(record)
@@ -78,7 +78,7 @@ def sweep(overrides: Overrides, config_dir: str | Path | None, settings: Mapping
     with track.aside():
         found = results.load_sweep(folder, records)
     if not found.groups:
-        _raise_failure(next((r for r in records if r["exit_code"]), records[0]), folder)
+        _raise_failure(next((r for r in records if r.exit_code), records[0]), folder)
         raise RagaugeError(f"the sweep could not be pooled, its jobs are kept: ragauge pool {folder}")
     return found
 
@@ -124,17 +124,17 @@ def _check_rerun(overrides: Sequence[str], sweep: bool) -> None:
         raise ConfigError(f"rerun={run_id} is a sweep: ragauge.sweep(['rerun={run_id}'])")
 
 
-def _raise_failure(record: dict[str, Any], folder: Path) -> None:
+def _raise_failure(record: JobRecord, folder: Path) -> None:
     """Raises a failed job's error with its original class."""
-    if not record["exit_code"]:
+    if not record.exit_code:
         return
-    other = ConfigError if record["exit_code"] == ConfigError.exit_code else RagaugeError
-    kind = getattr(errors, str(record.get("error_type")), other)
-    told = record["error"]
+    other = ConfigError if record.exit_code == ConfigError.exit_code else RagaugeError
+    kind = getattr(errors, record.error_type, other)
+    told = record.error
     if kind is RagaugeError:
         told = f"{told}; its traceback is in {folder}"
-    elif kind is errors.GateError and "run_id" in record:
-        told = f"{told}; its results: ragauge.load('{record['run_id']}')"
+    elif kind is errors.GateError and record.run_id:
+        told = f"{told}; its results: ragauge.load('{record.run_id}')"
     raise kind(told)
 
 

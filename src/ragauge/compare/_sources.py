@@ -11,6 +11,7 @@ import pandas as pd
 from ragauge.contract import comparable
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.groups import ANSWERS
+from ragauge.contract.job_files import read_records
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.outcomes import (
     CAUSE,
@@ -19,7 +20,7 @@ from ragauge.contract.outcomes import (
     names,
 )
 from ragauge.contract.progress import progress
-from ragauge.contract.records import RECORD_FILE, read_records, refuse_trainings, require_fields
+from ragauge.contract.record import RECORD_FILE
 from ragauge.estimate.clusters import same_clusters
 from ragauge.track import LoggedRun, Reader, recorded_uri, tracking_uri
 
@@ -86,17 +87,15 @@ def members(source: str, uri: str | None, stores: dict[str, Reader]) -> tuple[bo
 
     folder = Path(source)
     if folder.is_dir():
-        records = read_records(folder)
-        refuse_trainings(records, folder)
-        records = [record for record in records if "run_id" in record]
+        records = [record for record in read_records(folder) if record.run_id]
         if not records:
             raise DataError(
                 f"{source} holds no job that has a run in MLflow (no {RECORD_FILE} that names one); give a "
                 "sweep's folder, such as multirun/<date>/<time>"
             )
-        require_fields(records[0], ["tracking_uri"])
-        reader = store(tracking_uri(uri) if uri else recorded_uri(records[0]["tracking_uri"]))
-        return not (folder / RECORD_FILE).is_file(), [reader.run(record["run_id"]) for record in records], reader
+        records[0].require("tracking_uri")
+        reader = store(tracking_uri(uri) if uri else recorded_uri(records[0].tracking_uri))
+        return not (folder / RECORD_FILE).is_file(), [reader.run(record.run_id) for record in records], reader
     if not source or not set(source) <= set("0123456789abcdef"):
         raise ConfigError(f"{source!r} is neither a folder nor an MLflow run id or the beginning of one")
     reader = store(tracking_uri(uri))

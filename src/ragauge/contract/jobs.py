@@ -15,6 +15,7 @@ from ragauge.contract.families import Families
 from ragauge.contract.frames import Batches
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.record import JobRecord
 
 _SETTINGS = ("seed", "bootstrap", "estimate", "report")  # of the pooled estimates
 
@@ -28,7 +29,7 @@ class Job(Protocol):
     and the verdicts that were asked for again on this job's answers.
     """
 
-    record: dict[str, Any]
+    record: JobRecord
     pipeline: Any
     cfg: Any
     model: Any  # the configured predictor; None for none
@@ -79,8 +80,8 @@ class Jobs:
 
     sweep_id: str
     experiment: str
-    records: list[dict[str, Any]]
-    failed: list[dict[str, Any]]
+    records: list[JobRecord]
+    failed: list[JobRecord]
     outcomes: pd.DataFrame
     group: str = ""
     dataset: str = ""
@@ -91,7 +92,7 @@ class Jobs:
     @cached_property
     def answer_measures(self) -> list[AnswerMeasureInfo]:
         """The answer measures of the jobs, each once."""
-        return in_order(record.get("answer_measures", ()) for record in self.records)
+        return in_order(record.answer_measures for record in self.records)
 
     @cached_property
     def n_tokens(self) -> int:
@@ -113,30 +114,30 @@ class Jobs:
     def lost(self) -> dict[str, str]:
         """{system: error} of the systems without a finished job."""
         finished = set(self.systems)
-        lost = [r for r in self.failed if r.get("system", r["name"]) not in finished]
-        return {r.get("system", r["name"]): str(r.get("error", "no error was recorded")) for r in lost}
+        lost = [r for r in self.failed if (r.system or r.name) not in finished]
+        return {r.system or r.name: r.told for r in lost}
 
     @property
     def n_boot(self) -> int:
         """Bootstrap replicates of intervals, from the first job."""
-        return int(self.records[0]["bootstrap"])
+        return self.records[0].bootstrap
 
     @property
     def seed(self) -> int:
         """Seed of everything random, from the first job."""
-        return int(self.records[0]["seed"])
+        return self.records[0].seed
 
     @property
     def families(self) -> Families:
         """Families of tests and primary measures, from the first job."""
-        return Families(**self.records[0].get("report", {}))
+        return Families(**self.records[0].report)
 
     @property
     def units(self) -> str:
         """The unit of intervals and tests: topics, documents, or clusters of a named attribute."""
         if "topic_cluster" not in self.outcomes:
             return "topics"
-        name = self.records[0].get("cluster")
+        name = self.records[0].cluster
         return "documents" if name == "document" else f"clusters of topics{f' ({name})' if name else ''}"
 
     @property
@@ -144,7 +145,7 @@ class Jobs:
         """Sentences on differing settings of the estimates; the first job's are used."""
         notes = []
         for key in _SETTINGS:
-            values = list(dict.fromkeys(json.dumps(record.get(key)) for record in self.records))
+            values = list(dict.fromkeys(json.dumps(getattr(record, key)) for record in self.records))
             if len(values) > 1:
                 shown = " and ".join(value.replace('"', "") for value in values)
                 notes.append(f"The jobs have {key} {shown}: what is pooled takes the first.")
@@ -154,7 +155,7 @@ class Jobs:
         """The metrics of the jobs: {system: {n_tokens: metrics}}."""
         found: dict[str, dict[int, Mapping[str, Any]]] = {}
         for system, record in zip(self.systems, self.records, strict=True):
-            found.setdefault(system, {})[int(record["n_tokens"])] = record["metrics"]
+            found.setdefault(system, {})[record.n_tokens] = record.metrics
         return found
 
 
@@ -241,24 +242,24 @@ def _value(key: str, text: str) -> str:
     return text
 
 
-def systems_of(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def systems_of(records: Sequence[JobRecord]) -> list[str]:
     """The system of every job of a sweep, in order, by the names on the records if present."""
-    if all("system" in record for record in records):
-        return [str(record["system"]) for record in records]
-    return system_names([record["overrides"] for record in records])
+    if all(record.system for record in records):
+        return [record.system for record in records]
+    return system_names([record.overrides for record in records])
 
 
-def settings_of(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+def settings_of(records: Sequence[JobRecord]) -> dict[str, dict[str, str]]:
     """The differing parts of each system: {system: {factor: option}}.
 
     A factor is a config group, or another overridden key (`chunker.size`); never n_tokens.
     """
-    pairs = [[override.partition("=") for override in record["overrides"]] for record in records]
+    pairs = [[override.partition("=") for override in record.overrides] for record in records]
     given = [{key.lstrip("+~"): _value(key, value) for key, equals, value in job if equals} for job in pairs]
     keys = dict.fromkeys(k for job in given for k in job if k != "n_tokens" and not k.startswith("hydra."))
     options = {
         key: [
-            str(record["choices"].get(key, "?")) if key in GROUPS else job.get(key, "default")
+            str(record.choices.get(key, "?")) if key in GROUPS else job.get(key, "default")
             for record, job in zip(records, given, strict=True)
         ]
         for key in keys

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import stat
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from ragauge.contract.errors import ConfigError, full_disk
+from ragauge.contract.redact import redact_tree
 
 _LOOKED_AT = 400  # characters at the beginning of a file, in which its mark stands
 
@@ -69,3 +72,10 @@ def replacing(file: Path) -> Iterator[Path]:
         os.replace(draft, file)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Writes a JSON file atomically, without secrets."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as draft:
+        draft.write_text(json.dumps(redact_tree(value), indent=1, ensure_ascii=False, default=float), encoding="utf-8")

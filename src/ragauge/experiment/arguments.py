@@ -86,7 +86,7 @@ def origin_of(conf: Path, choices: Mapping[str, str], overrides: Sequence[str]) 
 def origin_of_sweep(jobs: Jobs) -> SweepOrigin | None:
     """The origin of comparable jobs of a sweep; None if configured by command line alone."""
     for point in loading.points_of(GROUP):
-        if any(point.name in record for record in jobs.records):
+        if any(point.name in record.added for record in jobs.records):
             argument: Argument = loading.loaded(point)
             return argument.of_sweep(jobs)
     return None

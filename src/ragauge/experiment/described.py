@@ -14,6 +14,7 @@ from ragauge.contract import answer_measures as shown
 from ragauge.contract import metrics
 from ragauge.contract.groups import ANSWERS, AROUND_RETRIEVER, GROUPS
 from ragauge.contract.identity import identity
+from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import redact
 from ragauge.estimate.outcomes import POPULATION
 from ragauge.experiment.folder import JobFolder
@@ -73,14 +74,14 @@ def describe(job: MeasuredJob, run: track.Run) -> None:
     """Logs and records a job's dataset and components, and reports changes since the run that it repeats."""
     pipeline, folder, record = job.pipeline, job.folder, job.record
     known = {"dataset_digest": pipeline.entry("dataset").digest, **descriptions(pipeline)}
-    record["dataset"] = dataset_of(pipeline)
-    run.dataset(**record["dataset"])
+    record.dataset = dataset_of(pipeline)
+    run.dataset(**record.dataset)
     run.tag({**known, **shown.as_tag(job.answer_measures), **metrics.as_tag(metrics_of_packages(job.findings))})
-    record["answer_measures"] = shown.as_record(job.answer_measures)
+    record.answer_measures = shown.as_record(job.answer_measures)
     if (condition := pipeline.components.retriever.condition) is not None:
-        record["condition"] = condition
+        record.condition = condition
     if pipeline.slice_weights:
-        record["slice_weights"] = pipeline.slice_weights
+        record.slice_weights = dict(pipeline.slice_weights)
         run.tag({WEIGHTS_TAG: json.dumps(pipeline.slice_weights, ensure_ascii=False)})
     if folder.origin:
         same = ["the dataset is the same"] if folder.number == 0 else []
@@ -119,21 +120,21 @@ def run_text(run_id: str, folder: Path, uri: str, experiment_id: str) -> str:
     return f"MLflow run {run_id}; folder {folder}\n{where_text(uri, views.run_page(experiment_id, run_id))}"
 
 
-def last_lines(cfg: DictConfig, folder: JobFolder, record: Mapping[str, Any]) -> list[str]:
+def last_lines(cfg: DictConfig, folder: JobFolder, record: JobRecord) -> list[str]:
     """The last lines that a job prints: its numbers in one line, and where to find them."""
     lines = in_numbers(record)
     if folder.sweep is not None:
-        return [*lines, f"  MLflow run {record['run_id']}; folder {folder.path}"]
+        return [*lines, f"  MLflow run {record.run_id}; folder {folder.path}"]
     return [*lines, last_place(cfg, folder, record)]
 
 
-def in_numbers(record: Mapping[str, Any]) -> list[str]:
+def in_numbers(record: JobRecord) -> list[str]:
     """The numbers of a finished job: a line, and further ones with a judged sample or human labels."""
-    target = record.get("sample_target", POPULATION)
-    return [job_line(record["name"], record["metrics"]), *judged_lines(record["metrics"], target)]
+    target = record.sample_target or POPULATION
+    return [job_line(record.name, record.metrics), *judged_lines(record.metrics, target)]
 
 
-def last_place(cfg: DictConfig, folder: JobFolder, record: Mapping[str, Any]) -> str:
+def last_place(cfg: DictConfig, folder: JobFolder, record: JobRecord) -> str:
     """`run_text` of a single job."""
     uri = redact(track.tracking_uri(cfg.tracking.uri))
-    return run_text(record["run_id"], folder.path.resolve(), uri, record["experiment_id"])
+    return run_text(record.run_id, folder.path.resolve(), uri, record.experiment_id)

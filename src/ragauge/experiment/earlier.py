@@ -9,7 +9,7 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
-from ragauge.contract.records import OUTCOMES_FILE, read_table
+from ragauge.contract.job_files import OUTCOMES_FILE, read_table
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from ragauge.contract.current_job import of_this_run
 from ragauge.contract.errors import DataError, MissingError, UnreadableJudgeError
 from ragauge.contract.interruption import CODES
-from ragauge.contract.output_files import replacing
-from ragauge.contract.records import RECORD_FILE, attempt_of, read_record
-from ragauge.contract.redact import redact_tree
+from ragauge.contract.job_files import attempt_of
+from ragauge.contract.output_files import write_json
+from ragauge.contract.record import RECORD_FILE, Record
 
 if TYPE_CHECKING:
     from ragauge.experiment.arguments import Origin
@@ -54,10 +54,10 @@ class JobFolder:
     def ended_run(self) -> str | None:
         """The MLflow run id on the record of an uninterrupted attempt at the job."""
         try:
-            record = read_record(self.path / RECORD_FILE)
+            record = Record.read(self.path / RECORD_FILE)
         except DataError:
             return None
-        return None if record.get("exit_code") in CODES else record.get("run_id")
+        return None if record.exit_code in CODES else record.run_id or None
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,3 @@ class UnreadableJudge:
         raise MissingError(
             f"not run, and nothing was asked: of job {note['job']}, which has the same judge, {note['error']}"
         )
-
-
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Writes a JSON file atomically, without secrets."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as draft:
-        draft.write_text(json.dumps(redact_tree(value), indent=1, ensure_ascii=False, default=float), encoding="utf-8")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError, RagaugeError, full_disk, not_writable
 from ragauge.contract.extras import lacks
-from ragauge.contract.records import RECORD_FILE
-from ragauge.experiment.folder import JobFolder, write_json
+from ragauge.contract.record import Record
 
 log = logging.getLogger(__name__)
 
@@ -22,33 +20,32 @@ TRACKED = "tracking.uri or MLFLOW_TRACKING_URI"
 
 
 def guarded(
-    folder: JobFolder,
-    record: dict[str, Any],
+    record: Record,
     work: Callable[[], None],
     places: Mapping[str, str | Path],
     database: Callable[[], Path | None],
 ) -> int:
     """Runs `work`, which fills the record, and returns the exit code; prints and records a failure.
 
-    `record` has the job's name. places: the folders that it writes into, by the keys that choose others;
+    places: the folders that it writes into, by the keys that choose others;
     database: MLflow's file, None of a server. They are named where a disk is full or a place cannot be
     written. KeyboardInterrupt passes.
     """
     from omegaconf.errors import OmegaConfBaseException
 
-    name = record["name"]
+    name = record.name
     try:
         work()
     except RagaugeError as error:
         kind = type(error).__name__
-        record |= {"error": str(error), "error_type": kind, "exit_code": error.exit_code}
+        record.error, record.error_type, record.exit_code = str(error), kind, error.exit_code
         log.error("%s: %s", name, error)
     except OmegaConfBaseException as error:
         kind = ConfigError.__name__
-        record |= {"error": str(error), "error_type": kind, "exit_code": ConfigError.exit_code}
+        record.error, record.error_type, record.exit_code = str(error), kind, ConfigError.exit_code
         log.error("%s: %s", name, error)
     except KeyboardInterrupt as error:
-        record |= {"error": interruption.reason(error), "exit_code": interruption.exit_code(error)}
+        record.error, record.exit_code = interruption.reason(error), interruption.exit_code(error)
         raise
     except Exception as error:
         file = database()
@@ -56,18 +53,18 @@ def guarded(
         lacking = lacks(name, error)
         refused = str(lacking) if lacking else not_writable(error, folders, file)
         told = refused or full_disk(error, *folders.values())
-        code = ConfigError.exit_code if refused else 1
-        record |= {"error": told or f"{type(error).__name__}: {error}", "exit_code": code}
+        record.error = told or f"{type(error).__name__}: {error}"
+        record.exit_code = ConfigError.exit_code if refused else 1
         if told:
             log.error("%s: %s", name, told)
         else:
             log.exception("%s failed", name)
     finally:
-        write_json(folder.path / RECORD_FILE, record)
-    return int(record["exit_code"])
+        record.write()
+    return record.exit_code
 
 
-def exit_code_of(records: Sequence[Mapping[str, Any]]) -> int:
+def exit_code_of(records: Sequence[Record]) -> int:
     """The exit code of several jobs: 0 if all finished, the failures' common code, else 1."""
-    codes = {int(record["exit_code"]) for record in records} - {0}
+    codes = {record.exit_code for record in records} - {0}
     return 0 if not codes else codes.pop() if len(codes) == 1 else 1

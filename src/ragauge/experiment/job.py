@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from ragauge.contract.current_job import working_on
 from ragauge.contract.datasets import Source
 from ragauge.contract.errors import UnreadableJudgeError
 from ragauge.contract.loading import class_of, locate
+from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import remember
 from ragauge.experiment.folder import JobFolder, UnreadableJudge
 from ragauge.experiment.guard import OUTPUT, STORE, guarded
@@ -27,7 +27,7 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
     record = first_record(cfg, folder)
 
     def work() -> None:
-        record.update(used_places(cfg))
+        record.take(used_places(cfg))
         try:
             with working_on(folder.path):
                 _run(cfg, folder, record)
@@ -36,12 +36,12 @@ def execute(cfg: DictConfig, folder: JobFolder) -> int:
             raise
 
     places: dict[str, str | Path] = {STORE: str(cfg.store), OUTPUT: folder.path}
-    return guarded(folder, record, work, places, lambda: _database(record))
+    return guarded(record, work, places, lambda: _database(record))
 
 
-def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
+def _run(cfg: DictConfig, folder: JobFolder, record: JobRecord) -> None:
     remember(OmegaConf.to_container(cfg, resolve=True))
-    record |= pin_window(cfg, folder)
+    record.snapshot = pin_window(cfg, folder)
     source = class_of("dataset", cfg.dataset.get("_target_"), Source)
     if source is not None and source.run_job:
         locate("dataset.run_job", source.run_job)(cfg, folder, record)
@@ -54,9 +54,9 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         measure(cfg, folder, record)
 
 
-def _database(record: Mapping[str, Any]) -> Path | None:
+def _database(record: JobRecord) -> Path | None:
     """MLflow's database; None for a server, or if the job ended before it was known."""
-    return track.local_database(record["tracking_uri"]) if "tracking_uri" in record else None
+    return track.local_database(record.tracking_uri) if record.tracking_uri else None
 
 
 def _unreadable_judge(cfg: DictConfig, folder: JobFolder) -> UnreadableJudge:

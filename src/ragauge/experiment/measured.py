@@ -14,6 +14,7 @@ from ragauge import track
 from ragauge.contract.finding import After, JobFinding, Shown
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.outcomes import TARGET
+from ragauge.contract.record import JobRecord
 from ragauge.estimate import cross_fit
 from ragauge.estimate.prompts import other_labels
 from ragauge.experiment.earlier import earlier_labels
@@ -48,7 +49,7 @@ class MeasuredJob:
     pipeline: Pipeline
     cfg: DictConfig
     folder: JobFolder
-    record: dict[str, Any]
+    record: JobRecord
     model: Any = None
     judged_again: tuple[Mapping[str, float], pd.DataFrame] | None = None
     found: dict[str, Any] = field(default_factory=dict)
@@ -90,14 +91,14 @@ class MeasuredJob:
         rows = self.pipeline.outcomes.assign(**{g: self.folder.choices.get(g, "?") for g in GROUPS})
         if other_labels(rows) and "prompts_are" not in rows:
             rows = rows.assign(prompts_are=str(self.cfg.judge.prompts_are))
-        rows = with_labels_of_people(rows, self.pipeline, self.cfg, self.record["experiment"])
+        rows = with_labels_of_people(rows, self.pipeline, self.cfg, self.record.experiment)
         if self.pipeline.sampled is not None:
             rows = rows.assign(**{TARGET: self.cfg.sample_target})
         if self.pipeline.sampled is not None and rows["label"].notna().any():
             earlier = earlier_labels(self.cfg, self.frame("topics"))
             if earlier is not None:
                 rows = rows.assign(earlier_label=rows["qid"].map(earlier))
-            rows = cross_fit(rows, **self.record["estimate"], seed=self.seed)
+            rows = cross_fit(rows, **self.record.estimate, seed=self.seed)
         else:
             strata = "stratum" in rows and rows["stratum"].any()  # of a file of topics (llm.sample)
             rows = rows.drop(columns=["judged"] if strata else ["judged", "stratum"], errors="ignore")
@@ -124,7 +125,7 @@ class MeasuredJob:
             self.log(run, found.metrics)
             track.log_found(run, replace(found, metrics={}), self.declared, registered_name=self.cfg.register_predictor)
             self.found[finding.name] = found.value
-            self.record |= found.record
+            self.record.take(found.record)
             shown = finding.show(self, found.value, self.found)
             shown = replace(shown, lines=[*shown.lines, *lines_of(finding.metrics, found.metrics)])
             for name, figure in shown.figures.items():
@@ -139,7 +140,7 @@ class MeasuredJob:
 
     def tag_entries(self, run: track.Run) -> list[str]:
         """Tags the run with the stored outputs that the job used, so that they are kept as long as the run."""
-        used = sorted({*self.pipeline.store.used, *self.record.get("entries_used", ())})
+        used = sorted({*self.pipeline.store.used, *self.record.entries_used})
         run.tag(track.entries_tag(used))
         return used
 

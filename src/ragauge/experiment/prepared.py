@@ -14,6 +14,7 @@ from ragauge.contract.families import check_primary
 from ragauge.contract.finding import JobFinding
 from ragauge.contract.loading import points_of
 from ragauge.contract.output_files import replacing
+from ragauge.contract.record import JobRecord
 from ragauge.diagnose.failures import check_rules
 from ragauge.experiment.earlier import earlier_labels
 from ragauge.experiment.folder import JobFolder
@@ -70,7 +71,7 @@ def judged_later(pipeline: Pipeline, folder: JobFolder) -> bool:
     return folder.sweep is not None and together
 
 
-def dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
+def dry_run(cfg: DictConfig, folder: JobFolder, record: JobRecord) -> None:
     """Prints and records the job's needs; the end of a sweep adds those of judging together."""
     from ragauge.experiment.needs import NEEDS_FILE, NEEDS_OF_ALL_FILE, added_up, describe_needs, needs
 
@@ -89,8 +90,8 @@ def dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     folder.path.mkdir(parents=True, exist_ok=True)
     with replacing(folder.path / NEEDS_FILE) as draft:
         asked.to_parquet(draft, index=False)
-    record |= {"status": "DRY RUN", "needs": added_up(asked), "judged_later": later}
-    print(f"{record['name']:<32} {describe_needs(record['needs'])}{', then the judge' if later else ''}")
+    record.status, record.needs, record.judged_later = "DRY RUN", added_up(asked), later
+    print(f"{record.name:<32} {describe_needs(record.needs)}{', then the judge' if later else ''}")
     print(f"  {plan}")
     if pipeline.answered is not None:
         whole = needs(replace(pipeline, answered=None, sample=None), judging=not later, seed=int(cfg.seed))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ragauge import track
 from ragauge.contract.groups import AROUND_RETRIEVER, GROUPS
 from ragauge.contract.provenance import PACKAGES_FILE, packages_text
+from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import redact, redact_tree
 from ragauge.experiment.described import job_note
 from ragauge.experiment.folder import JobFolder
@@ -19,35 +20,37 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 
-def first_record(cfg: DictConfig, folder: JobFolder) -> dict[str, Any]:
+def first_record(cfg: DictConfig, folder: JobFolder) -> JobRecord:
     """The `job.json` of a job before it begins."""
-    return {
-        "status": "FAILED",
-        "name": run_name(cfg, folder.choices),
-        "number": folder.number,
-        "sweep_id": folder.sweep_id,
-        "attempt": folder.attempt,
-        "choices": dict(folder.choices),
-        "overrides": list(folder.overrides),
-        "n_tokens": int(cfg.n_tokens),
-        "seed": int(cfg.seed),
-        "bootstrap": int(cfg.bootstrap),
-        "sample_target": cfg.sample_target,
-        "cluster": cfg.cluster,
-        "estimate": {
+    record = JobRecord(
+        status="FAILED",
+        name=run_name(cfg, folder.choices),
+        number=folder.number,
+        sweep_id=folder.sweep_id,
+        attempt=folder.attempt,
+        choices=dict(folder.choices),
+        overrides=list(folder.overrides),
+        n_tokens=int(cfg.n_tokens),
+        seed=int(cfg.seed),
+        bootstrap=int(cfg.bootstrap),
+        sample_target=cfg.sample_target,
+        cluster=cfg.cluster,
+        estimate={
             "features": list(cfg.estimate.features),
             "spline": bool(cfg.estimate.spline),
             "calibrate": bool(cfg.estimate.calibrate),
         },
-        "zones": {"alpha": float(cfg.zones.alpha), "confidence": float(cfg.zones.confidence)},
-        "foresight": {"target": cfg.foresight.target},
-        "report": {"family": cfg.report.family, "primary": list(cfg.report.primary)},
-        "experiment": cfg.tracking.experiment or str(cfg.dataset.name),
-        "written_in": str(folder.path.resolve()),
-        "directory": str(Path.cwd()),
-        "exit_code": 0,
-        **({} if folder.origin is None else folder.origin.record),
-    }
+        zones={"alpha": float(cfg.zones.alpha), "confidence": float(cfg.zones.confidence)},
+        foresight={"target": cfg.foresight.target},
+        report={"family": cfg.report.family, "primary": list(cfg.report.primary)},
+        experiment=cfg.tracking.experiment or str(cfg.dataset.name),
+        written_in=str(folder.path.resolve()),
+        directory=str(Path.cwd()),
+        exit_code=0,
+        folder=folder.path,
+    )
+    record.take({} if folder.origin is None else folder.origin.record)
+    return record
 
 
 def used_places(cfg: DictConfig) -> dict[str, Any]:

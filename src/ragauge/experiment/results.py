@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pandas as pd
@@ -17,8 +17,9 @@ import pandas as pd
 from ragauge import track
 from ragauge.contract.answer_measures import NOT_SAMPLED, from_tags, in_order
 from ragauge.contract.errors import DataError
+from ragauge.contract.job_files import FRAMES_TAG, OUTCOMES_FILE, read_records, read_table
 from ragauge.contract.metrics import IR_SCORE
-from ragauge.contract.records import FRAMES_TAG, OUTCOMES_FILE, RECORD_FILE, read_record, read_records, read_table
+from ragauge.contract.record import RECORD_FILE, JobRecord, Record
 from ragauge.retrieval.contexts import contexts_at
 from ragauge.show import notebook
 from ragauge.store import Store
@@ -152,10 +153,10 @@ class JobResult(Logged):
         """The job's folder; None if it is not on this machine."""
         folder = self._places.folder
         try:
-            record = {} if folder is None else read_record(folder / RECORD_FILE)
+            record = folder and Record.read(folder / RECORD_FILE)
         except DataError:
-            record = {}
-        return folder if record.get("run_id") == self.run_id else None
+            record = None
+        return folder if record and record.run_id == self.run_id else None
 
     @property
     def number(self) -> int:
@@ -352,8 +353,8 @@ class SweepResult:
         """The error of every job that has one, by the job's name."""
         told = {job.name: job._run.tags.get("error", "") for job in self.jobs if job.status == "FAILED"}
         for record in [] if self.folder is None else read_records(self.folder):
-            if record.get("error"):
-                told[record["name"]] = record["error"]
+            if record.error:
+                told[record.name] = record.error
         return told
 
     @property
@@ -429,18 +430,18 @@ def load(run_id: str, tracking_uri: str | None = None) -> JobResult | SweepResul
     return SweepResult({group.group: group}, [JobResult(job, reader) for job in reader.jobs(run)], folder)
 
 
-def load_job(record: Mapping[str, Any]) -> JobResult:
+def load_job(record: JobRecord) -> JobResult:
     """The job of a record, from the MLflow that the record names."""
-    reader = Reader(track.recorded_uri(record["tracking_uri"]))
-    return JobResult(reader.run(record["run_id"]), reader)
+    reader = Reader(track.recorded_uri(record.tracking_uri))
+    return JobResult(reader.run(record.run_id), reader)
 
 
-def load_sweep(folder: Path, records: Sequence[Mapping[str, Any]]) -> SweepResult:
+def load_sweep(folder: Path, records: Sequence[JobRecord]) -> SweepResult:
     """The sweep in a folder, from the MLflow in its jobs' records: all groups of all experiments."""
     groups: dict[str, Pooled] = {}
     jobs: list[JobResult] = []
-    tracked = [record for record in records if "experiment_id" in record]
-    experiments = {(r["tracking_uri"], r["experiment_id"], r["sweep_id"]): r["experiment"] for r in tracked}
+    tracked = [record for record in records if record.experiment_id]
+    experiments = {(r.tracking_uri, r.experiment_id, r.sweep_id or ""): r.experiment for r in tracked}
     for (uri, experiment_id, sweep_id), experiment in experiments.items():
         reader = Reader(track.recorded_uri(uri))
         for run in reader.search({"sweep_id": sweep_id, "role": "sweep"}, experiment_id):

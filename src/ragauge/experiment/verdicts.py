@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ragauge import track
 from ragauge.contract import comparable, outcomes
+from ragauge.contract.job_files import FRAMES_TAG, OUTCOMES_FILE
 from ragauge.contract.output_files import replacing
-from ragauge.contract.records import FRAMES_TAG, OUTCOMES_FILE
 from ragauge.experiment.measured import MeasuredJob
 from ragauge.experiment.measured_by import measured_by
 from ragauge.findings.topics import write_details

@@ -95,10 +95,10 @@ class AskedAgain(Finding):
         """[(systems, {metric: value})], a row per set of jobs with equal values; None without repetition."""
         rows: dict[tuple[float | None, ...], tuple[list[str], dict[str, Any]]] = {}
         for system, record in zip(jobs.systems, jobs.records, strict=True):
-            known = {name: record["metrics"].get(name) for name in _REPEATED}
+            known = {name: record.metrics.get(name) for name in _REPEATED}
             if known["judge_repeat_pairs"] is not None:
                 names, _ = rows.setdefault(tuple(known.values()), ([], known))
-                names.append(f"{system}, N = {record['n_tokens']}")
+                names.append(f"{system}, N = {record.n_tokens}")
         return Found(list(rows.values())) if rows else None
 
     def show(self, jobs: Jobs, value: list[tuple[list[str], dict[str, Any]]], found: Founds) -> Shown:

@@ -53,9 +53,9 @@ class Classes(Finding):
             return None
         charts: dict[str, dict[int, float]] = {}
         for record, system in zip(jobs.records, jobs.systems, strict=True):
-            if record["metrics"].get("judge_share_missing", 1) < 1:
+            if record.metrics.get("judge_share_missing", 1) < 1:
                 chart = charts.setdefault(f"correct_share_at_n/{metric_part(system)}", {})
-                chart[int(record["n_tokens"])] = record["metrics"]["correct_share"]
+                chart[record.n_tokens] = record.metrics["correct_share"]
         return Found(board.frame.set_index("system")[_SHARES], steps=charts)
 
     def show(self, jobs: Jobs, value: pd.DataFrame, found: Founds) -> Shown:
@@ -113,7 +113,7 @@ def _by_wording(moved: Mapping[str, Mapping[str, float]], are: str) -> Fold:
 
 def _beside_study(jobs: Jobs, shares: pd.DataFrame) -> pd.DataFrame:
     """The shares, beside the study's published ones on its data and budget."""
-    if jobs.records[0]["choices"].get("dataset") != "hotpotqa" or jobs.n_tokens != study.JUDGE_SHARES_N_TOKENS:
+    if jobs.records[0].choices.get("dataset") != "hotpotqa" or jobs.n_tokens != study.JUDGE_SHARES_N_TOKENS:
         return shares
     published = pd.DataFrame(
         {f"{s}, study": [*study.JUDGE_SHARES[s], 0.0] for s in shares.index if s in study.JUDGE_SHARES}, index=_SHARES

@@ -29,7 +29,7 @@ class ClustersFound(JobFinding):
 
     def show(self, job: Job, value: str, found: Founds) -> Shown:
         """A sentence, once per sweep."""
-        return Shown(lines=[] if job.record["sweep_id"] else [value])
+        return Shown(lines=[] if job.record.sweep_id else [value])
 
 
 class Clusters(Finding):

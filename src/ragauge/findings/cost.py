@@ -30,6 +30,7 @@ from ragauge.contract.finding import (
 from ragauge.contract.groups import CALLS, GROUPS
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.metrics import COSTS, Metric
+from ragauge.contract.record import JobRecord
 from ragauge.contract.replies import CUT, ECHO
 from ragauge.show.formats import milliseconds, seconds, usd, whole
 
@@ -211,7 +212,6 @@ COUNTED = ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens"
 _ALWAYS = ("", "judge_")  # answers and verdicts are shown where nobody was asked, too
 _NO_STAGES = ("total", "made_chunks", "made_index")
 
-Record = Mapping[str, Any]
 _SUMMED = (
     "llm_calls", "llm_calls_cached", "llm_usage_unknown", "llm_cut", "llm_echoes", "llm_thoughts",
     "prompt_tokens", "completion_tokens", "cost_usd",
@@ -228,13 +228,13 @@ class Cost(Finding):
     def compute(self, jobs: Jobs, found: Founds) -> Found:
         """Sums by component, as metrics with the names of the jobs' own."""
         names = [f"{prefix}{name}" for name in _SUMMED for prefix in CALLS]
-        known = {name for record in jobs.records for name in record["metrics"]}
-        summed = {n: sum(record["metrics"].get(n, 0) for record in jobs.records) for n in names if n in known}
+        known = {name for record in jobs.records for name in record.metrics}
+        summed = {n: sum(record.metrics.get(n, 0) for record in jobs.records) for n in names if n in known}
         return Found(costs(jobs.records), metrics=summed)
 
     def show(self, jobs: Jobs, value: dict[str, dict[str, float]], found: Founds) -> Shown:
         """Cost by component; in folds by stage and by job."""
-        total = sum(record["metrics"]["seconds_total"] for record in jobs.records)
+        total = sum(record.metrics["seconds_total"] for record in jobs.records)
         blocks: list[Block] = [
             Grid("Cost", ["For", *_COUNTS], [[who, *_counted(sums)] for who, sums in value.items()]),
             Text(
@@ -244,8 +244,8 @@ class Cost(Finding):
             ),
             *_latency_blocks(latencies(jobs.systems, jobs.records)),
         ]
-        names = {name for record in jobs.records for name in record["metrics"]}
-        of_all = {name: sum(record["metrics"].get(name, 0) for record in jobs.records) for name in names}
+        names = {name for record in jobs.records for name in record.metrics}
+        of_all = {name: sum(record.metrics.get(name, 0) for record in jobs.records) for name in names}
         statuses = jobs.outcomes["answer_status"] if "answer_status" in jobs.outcomes else pd.Series(dtype="str")
         told = [f"{note}." for note in notes_of_replies(of_all, int(statuses.isin(["ok", "cut"]).sum()))]
         if stages := stage_seconds(jobs.records):
@@ -296,51 +296,49 @@ def _latency_blocks(rows: Sequence[Mapping[str, Any]]) -> list[Block]:
     ]
 
 
-def costs(records: Sequence[Record]) -> dict[str, dict[str, float]]:
+def costs(records: Sequence[JobRecord]) -> dict[str, dict[str, float]]:
     """Sums over the jobs by component with a chat model: {"Answers": {llm_calls, …, cost_usd}}."""
     there = [
         prefix
         for prefix in CALLS
         if prefix in _ALWAYS
-        or any(record["metrics"].get(f"{prefix}llm_calls") for record in records)
-        or any(record["metrics"].get(f"{prefix}llm_calls_cached") for record in records)
+        or any(record.metrics.get(f"{prefix}llm_calls") for record in records)
+        or any(record.metrics.get(f"{prefix}llm_calls_cached") for record in records)
     ]
     return {
-        CALLS[prefix]: {
-            name: sum(record["metrics"].get(f"{prefix}{name}", 0) for record in records) for name in COUNTED
-        }
+        CALLS[prefix]: {name: sum(record.metrics.get(f"{prefix}{name}", 0) for record in records) for name in COUNTED}
         for prefix in there
     }
 
 
-def costs_of_jobs(systems: Sequence[str], records: Sequence[Record]) -> list[dict[str, Any]]:
+def costs_of_jobs(systems: Sequence[str], records: Sequence[JobRecord]) -> list[dict[str, Any]]:
     """The seconds of every job, and its sums over components: {system, n_tokens, llm_calls, …}."""
     return [
         {
             "system": system,
-            "n_tokens": int(record["n_tokens"]),
-            **{name: sum(record["metrics"].get(f"{p}{name}", 0) for p in CALLS) for name in COUNTED},
-            "seconds": record["metrics"]["seconds_total"],
+            "n_tokens": record.n_tokens,
+            **{name: sum(record.metrics.get(f"{p}{name}", 0) for p in CALLS) for name in COUNTED},
+            "seconds": record.metrics["seconds_total"],
         }
         for system, record in zip(systems, records, strict=True)
     ]
 
 
-def stage_seconds(records: Sequence[Record]) -> dict[str, float]:
+def stage_seconds(records: Sequence[JobRecord]) -> dict[str, float]:
     """Seconds of every stage over all jobs, the longest first, without those under a tenth of a second.
 
     A stage that came from the store took the time of reading it.
     """
     sums: dict[str, float] = {}
     for record in records:
-        for name, value in record["metrics"].items():
+        for name, value in record.metrics.items():
             stage = name.removeprefix("seconds_")
             if name != stage and stage not in _NO_STAGES:
                 sums[stage] = sums.get(stage, 0.0) + value
     return {stage: s for stage, s in sorted(sums.items(), key=lambda item: -item[1]) if s >= 0.1}
 
 
-def latencies(systems: Sequence[str], records: Sequence[Record]) -> list[dict[str, Any]]:
+def latencies(systems: Sequence[str], records: Sequence[JobRecord]) -> list[dict[str, Any]]:
     """The measured latency of jobs: {system, n_tokens, topics, stages: {name: (median, 95th percentile)}}.
 
     The stages are in the order of the job, `total` is the last.
@@ -348,12 +346,12 @@ def latencies(systems: Sequence[str], records: Sequence[Record]) -> list[dict[st
     return [
         {
             "system": system,
-            "n_tokens": int(record["n_tokens"]),
-            "topics": int(record["metrics"]["latency_topics"]),
-            "stages": dict(_percentiles(record["metrics"])),
+            "n_tokens": record.n_tokens,
+            "topics": int(record.metrics["latency_topics"]),
+            "stages": dict(_percentiles(record.metrics)),
         }
         for system, record in zip(systems, records, strict=True)
-        if "latency_topics" in record["metrics"]
+        if "latency_topics" in record.metrics
     ]
 
 

@@ -113,8 +113,8 @@ class Funnel(Finding):
         """`Lost`; None without a job that followed its evidence."""
         steps, without = [], []
         for record, system in zip(jobs.records, jobs.systems, strict=True):
-            if int(record["n_tokens"]) == jobs.n_tokens:
-                table = funnel_of_metrics(record["metrics"])
+            if record.n_tokens == jobs.n_tokens:
+                table = funnel_of_metrics(record.metrics)
                 without += [] if len(table) else [system]
                 steps += [table.assign(system=system)] if len(table) else []
         if not steps:

@@ -98,7 +98,7 @@ class ScoreByN(Finding):
     def show(self, jobs: Jobs, value: ScoreCurves, found: Founds) -> Shown:
         """The curves as a figure, with their values in a fold."""
         over_n = found.get("budgets")
-        published = study.IR_SCORE if jobs.records[0]["choices"].get("dataset") == "hotpotqa" else None
+        published = study.IR_SCORE if jobs.records[0].choices.get("dataset") == "hotpotqa" else None
         bands = None if over_n is None else over_n.band_of("ir_score")
         figure = ir_score_by_n(value.scores, published, value.floors, bands)
         blocks = [
@@ -147,8 +147,7 @@ def score_curves(jobs: Jobs) -> Curves:
     """IR score against the budget by system, as far as the largest budget of its jobs."""
     curves: Curves = {}
     for record, system in zip(jobs.records, jobs.systems, strict=True):
-        curve = {int(n): float(value) for n, value in record["ir_score_at_n"].items()}
-        curves[system] = curves.get(system, {}) | curve
+        curves[system] = curves.get(system, {}) | record.ir_score_at_n
     return curves
 
 
@@ -159,7 +158,7 @@ def floor_curves(jobs: Jobs) -> Curves:
     """
     curves: list[tuple[str, dict[int, float]]] = []
     for record, system in zip(jobs.records, jobs.systems, strict=True):
-        curve = {int(n): float(value) for n, value in record.get("ir_score_floor_at_n", {}).items()}
+        curve = dict(record.ir_score_floor_at_n)
         if not curve:
             continue
         for _, known in curves:

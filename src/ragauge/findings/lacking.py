@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from ragauge.contract.answer_measures import NO_CONTEXT, NO_DOCUMENT
 from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
 from ragauge.contract.metrics import Metric
+from ragauge.contract.record import JobRecord
 from ragauge.contract.topics import is_unanswerable, scorable
 from ragauge.contract.visible import visible
 from ragauge.llms.chat_use import Unasked
@@ -57,20 +59,29 @@ class Lacking(JobFinding):
         value, lost = lacking(job.pipeline), job.frame("lost_evidence")
         return Found(
             value,
-            metrics=value["metrics"],
+            metrics=value.metrics,
             logged={"lost_evidence": lost} if len(lost) else {},
-            record={"lacking": value["lacking"], "foreign": value["foreign"]},
+            record={"lacking": value.lacking, "foreign": value.foreign},
         )
 
-    def show(self, job: Job, value: dict[str, Any], found: Founds) -> Shown:
+    def show(self, job: Job, value: LackingTopics, found: Founds) -> Shown:
         """A sentence per missing part and lost evidence part, each once per sweep."""
-        sweep = job.record["sweep_id"]
+        sweep = job.record.sweep_id
         lost = lost_text(job.frame("lost_evidence"))
         return Shown(lines=new_lines(lacking_text([value]), sweep), notes=new_lines(lost, sweep))
 
 
-def lacking(pipeline: Any) -> dict[str, Any]:
-    """A job's record of its topics: their number, and by missing part the number and first ten.
+@dataclass(frozen=True)
+class LackingTopics:
+    """A job's topics that lack something, in fields that its record has too: numbers, some qids, sentences."""
+
+    metrics: dict[str, float]
+    lacking: dict[str, list[str]]
+    foreign: list[str]
+
+
+def lacking(pipeline: Any) -> LackingTopics:
+    """The number of a job's topics, and by missing part the number and first ten.
 
     metrics: topics, topics_<what>; lacking: qids by what: known contexts, documents among them, evidence,
     evidence where it should be, something to judge by,
@@ -90,11 +101,11 @@ def lacking(pipeline: Any) -> dict[str, Any]:
     }
     found = {name: topics.loc[here, "qid"].tolist() for name, here in rows.items()}
     counts = {f"topics_{name}": len(qids) for name, qids in found.items()}
-    return {
-        "metrics": {"topics": len(topics), **counts},
-        "lacking": {name: qids[:_NAMED] for name, qids in found.items()},
-        "foreign": _foreign(pipeline.components, [*evidence["text"].dropna()[:_READ], *topics["query"][:_READ]]),
-    }
+    return LackingTopics(
+        {"topics": len(topics), **counts},
+        {name: qids[:_NAMED] for name, qids in found.items()},
+        _foreign(pipeline.components, [*evidence["text"].dropna()[:_READ], *topics["query"][:_READ]]),
+    )
 
 
 def unranked_topics(pipeline: Any) -> dict[str, list[str]]:
@@ -152,18 +163,18 @@ _LOST = 10  # parts of the evidence that are listed
 _SHOWN = 200  # characters of one
 
 
-def lacking_text(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def lacking_text(records: Sequence[JobRecord | LackingTopics]) -> list[str]:
     """Sentences on topics left out of measures for lack of data, from the jobs' metrics.
 
     Topics are named as far as a record has their qids (`lacking`, by what they lack). Models for other languages
     (`foreign`) have a sentence each.
     """
-    metrics = [record["metrics"] for record in records]
+    metrics = [record.metrics for record in records]
     topics = max(m.get("topics", 0) for m in metrics)
     most = {name: max(m.get(f"topics_{name}", 0) for m in metrics) for name in _LACKING}
     others = most["without_contexts"] + most["without_evidence"] + most["unanswerable"] < topics
     scored = "the IR score is of the others" if others else "there is no IR score"
-    foreign = dict.fromkeys(line for record in records for line in record.get("foreign", ()))
+    foreign = dict.fromkeys(line for record in records for line in record.foreign)
     return [*foreign] + [
         f"{n:.0f} of {topics:.0f} topics {_LACKING[name].format(scored=scored)}{_named(records, name, n)}"
         for name, n in most.items()
@@ -171,8 +182,8 @@ def lacking_text(records: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _named(records: Sequence[Mapping[str, Any]], name: str, n: float) -> str:
-    named: list[list[str]] = [record.get("lacking", {}).get(name, []) for record in records]
+def _named(records: Sequence[JobRecord | LackingTopics], name: str, n: float) -> str:
+    named: list[list[str]] = [record.lacking.get(name, []) for record in records]
     qids = max(named, key=len)
     more = ", …" if len(qids) < n else ""
     return f" ({', '.join(map(visible, qids))}{more})" if qids else ""

@@ -127,7 +127,7 @@ class Leaderboard(Finding):
         pairs = compare_pairs(jobs.at_n, "system", jobs.seed, answers=measures, family=family)
         best = best_sets(jobs.at_n, "system", jobs.seed, answers=measures)
         frame = leaderboard(jobs.at_n, "system", jobs.n_boot, jobs.seed, best=best, answers=measures)
-        frame["n_scorable"] = max(scorable_topics(record["metrics"]) for record in jobs.records)
+        frame["n_scorable"] = max(scorable_topics(record.metrics) for record in jobs.records)
         detectable = detectable_differences(jobs.at_n, pairs, answers=measures, family=family)
         return Found(
             Board(frame, pairs, best, detectable, alike(jobs.at_n, answers=measures), measures),

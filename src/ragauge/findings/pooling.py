@@ -43,7 +43,7 @@ class PooledFindings:
         jobs, shown = self.jobs, self.shown.values()
         systems = len(dict.fromkeys(jobs.systems))
         group = f", {jobs.group}" if jobs.group else ""
-        topics = max(record["metrics"].get("topics", 0) for record in jobs.records)
+        topics = max(record.metrics.get("topics", 0) for record in jobs.records)
         notes = []
         if jobs.group:
             others = "; ".join(other.group for other in jobs.siblings)

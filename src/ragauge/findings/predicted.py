@@ -61,13 +61,13 @@ class PredictedShares(Finding):
         known = [
             (system, record)
             for system, record in zip(jobs.systems, jobs.records, strict=True)
-            if "predicted_correct_share" in record["metrics"]
+            if "predicted_correct_share" in record.metrics
         ]
         return Found(known) if known else None
 
     def show(self, jobs: Jobs, value: list, found: Founds) -> Shown:
         """A row per job."""
-        outside = max(record["metrics"].get("predicted_outside_share", 0) for _, record in value)
+        outside = max(record.metrics.get("predicted_outside_share", 0) for _, record in value)
         beyond = (
             f" In a job up to {share(outside)} of the topics have scores outside of those that it was fitted on."
             if outside
@@ -77,10 +77,10 @@ class PredictedShares(Finding):
         columns: Heads = ["System", "N", "Right", "Hallucination / classes 2 and 4", *classes_of]
         rows: list[list[Cell]] = []
         for system, record in value:
-            m = record["metrics"]
+            m = record.metrics
             shares = [number(m, f"predicted_{name}", "share") for name in ("correct_share", "hallucination_share")]
             classes = [Num(m[f"predicted_share_{c}"], "share") for c in (1, 2, 3, 4)]
-            rows.append([system, str(record["n_tokens"]), *shares, *classes])
+            rows.append([system, str(record.n_tokens), *shares, *classes])
         about = Text(
             "The classes that the given predictor expects from what was retrieved, with intervals over topics."
             f"{beyond} Each job's topics at risk are in its `topics_at_risk.json`."

@@ -90,7 +90,7 @@ class RankingsFound(JobFinding):
             unjudged(measures, qrels_of(evidence)),
             _own(job),
         )
-        system = job.record["choices"].get("retriever", "ragauge")
+        system = job.record.choices.get("retriever", "ragauge")
         return Found(
             [sentence for sentence in told if sentence],
             metrics=ranking_means(job.frame("ranking_values")),
@@ -123,8 +123,8 @@ class Rankings(Finding):
         """{metric: name} in the order of the config; None if no evidence names its document."""
         names = {info.name: info.label for info in jobs.answer_measures if is_ranking(info)}
         for record in jobs.records:
-            names = {**record.get("rankings", {}), **names}
-        known = {m: name for m, name in names.items() if any(m in r["metrics"] for r in jobs.records)}
+            names = {**record.rankings, **names}
+        known = {m: name for m, name in names.items() if any(m in r.metrics for r in jobs.records)}
         return Found(known) if known else None
 
     def show(self, jobs: Jobs, value: dict[str, str], found: Founds) -> Shown:

@@ -34,6 +34,7 @@ from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metrics import HEADLINES, METRICS, MISSING, capitalised
 from ragauge.contract.outcomes import PREFIX
+from ragauge.contract.record import JobRecord
 from ragauge.estimate import summary
 from ragauge.estimate.board import REJECTION
 from ragauge.estimate.intervals import Estimate
@@ -300,7 +301,7 @@ def _difference(e: Mapping[Any, Any] | None, is_score: bool) -> list[Cell]:
 def slice_tables(
     rows: pd.DataFrame,
     board: pd.DataFrame,
-    record: Mapping[str, Any],
+    record: JobRecord,
     answers: Sequence[AnswerMeasureInfo],
     family: str = "measure",
 ) -> SliceTables | None:
@@ -310,9 +311,9 @@ def slice_tables(
     """
     if not slicings(rows):
         return None
-    n_boot, seed = int(record["bootstrap"]), int(record["seed"])
+    n_boot, seed = record.bootstrap, record.seed
     estimates = slice_estimates(rows, "system", answers, n_boot, seed)
-    averages = macro_averages(estimates, record.get("slice_weights"), answers, mixed=mixed_slicings(rows))
+    averages = macro_averages(estimates, record.slice_weights, answers, mixed=mixed_slicings(rows))
     best = board["system"].tolist()[:2]
     pair = None
     if len(best) == 2:

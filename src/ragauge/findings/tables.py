@@ -49,7 +49,7 @@ def table(label: str, columns: Heads, rows: pd.DataFrame, cells: Cells, systems:
 
 def by_budget(jobs: Jobs, label: str, cell: Callable[[Any], Num | None], title: str = "System") -> Grid:
     """A row per system, a column per budget: `cell` of the job's metrics, a dash for None."""
-    grid = sorted({int(record["n_tokens"]) for record in jobs.records})
+    grid = sorted({record.n_tokens for record in jobs.records})
     rows: list[list[Cell]] = [
         [system, *((cell(by_n[n]) or "–") if n in by_n else "–" for n in grid)]
         for system, by_n in jobs.metrics_by_system().items()

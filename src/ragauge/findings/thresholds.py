@@ -63,10 +63,10 @@ class Estimates(JobFinding):
         value = findings(
             pipeline.store,
             job.outcomes.drop(columns=_OF_FAILURES, errors="ignore"),  # no estimate depends on them
-            record["name"],
+            record.name,
             job.n_boot,
             job.seed,
-            {**record["estimate"], "zones": record.get("zones")},
+            {**record.estimate, "zones": record.zones or None},
             score_settings(pipeline),
             job.answer_measures,
             floors.get(job.n_tokens),
@@ -118,7 +118,7 @@ class ThresholdsFound(Finding):
         judged, first = fit_rows(jobs.outcomes), jobs.records[0]
         if not fit_rows(jobs.outcomes, features_of(jobs))["label"].notna().any():
             return None
-        options: dict[str, Any] = {**first["estimate"], "zones": first.get("zones")}
+        options: dict[str, Any] = {**first.estimate, "zones": first.zones or None}
         estimates = summary.estimate(jobs.outcomes, jobs.n_boot, jobs.seed, **options)
         h, k = estimates.thresholds.h.value, estimates.thresholds.k.value
         zones = share_by_zone(judged, h, k, jobs.n_boot, jobs.seed)
@@ -183,7 +183,7 @@ def threshold_line(letter: str, says: str, t: Any) -> str:
 
 def features_of(jobs: Jobs) -> list[str]:
     """The features of the jobs' predictor: `estimate.features`."""
-    features: list[str] = jobs.records[0]["estimate"]["features"]
+    features: list[str] = jobs.records[0].estimate["features"]
     return features
 
 
@@ -209,8 +209,8 @@ class NothingFitted(Finding):
 def _by_budget(judged: pd.DataFrame, seed: int) -> dict[str, dict[int, float]]:
     charts: dict[str, dict[int, float]] = {"threshold_h_at_n": {}, "threshold_k_at_n": {}}
     known = judged[judged["label"].notna()]
-    for n in sorted(known["n_tokens"].unique().tolist()):
-        fitted = fit_thresholds(known[known["n_tokens"] == n], n_boot=0, seed=seed, n_splits=0)
+    for n in sorted(known.n_tokens.unique().tolist()):
+        fitted = fit_thresholds(known[known.n_tokens == n], n_boot=0, seed=seed, n_splits=0)
         charts["threshold_h_at_n"][n] = fitted.h.value
         charts["threshold_k_at_n"][n] = fitted.k.value
     return charts

@@ -30,10 +30,11 @@ from ragauge.contract.finding import (
     Tagged,
     Text,
 )
+from ragauge.contract.job_files import DETAILS_FILE, read_table
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.metrics import IR_SCORE
 from ragauge.contract.output_files import replacing
-from ragauge.contract.records import DETAILS_FILE, read_table
+from ragauge.contract.record import JobRecord
 from ragauge.estimate.outcomes import right_of
 from ragauge.findings.tables import class_name
 from ragauge.retrieval.contexts import contexts_at
@@ -49,7 +50,7 @@ class WorthReading(Finding):
         """The topics with their texts; None if all verdicts agree with their scores."""
         if "thresholds" not in found:
             return None
-        of_job = {(s, int(r["n_tokens"])): r for s, r in zip(jobs.systems, jobs.records, strict=True)}
+        of_job = {(s, r.n_tokens): r for s, r in zip(jobs.systems, jobs.records, strict=True)}
         topics = read_topics(worth_reading(jobs.outcomes), of_job)
         return Found(topics) if topics else None
 
@@ -180,18 +181,18 @@ class TopicTexts:
     scores: Sequence[float | None] = ()
 
 
-def contexts_of(record: Mapping[str, Any], qids: Sequence[str]) -> dict[str, TopicTexts]:
+def contexts_of(record: JobRecord, qids: Sequence[str]) -> dict[str, TopicTexts]:
     """Evidence and context of topics of one job at its n_tokens, from the store in its `job.json`.
 
     Only the rows of these topics are read. Raises DataError where the record names no store, and where the
     store no longer holds the entries.
     """
-    if "entries" not in record or "store" not in record:
-        raise DataError(f"job.json of {record.get('name', 'a job')} names no store entries")
-    store, only = Path(record["store"]), [("qid", "in", list(qids))]
+    if not record.entries or not record.store:
+        raise DataError(f"job.json of {record.name} names no store entries")
+    store, only = Path(record.store), [("qid", "in", list(qids))]
 
     def read(stage: str, frame: str) -> pd.DataFrame:
-        digest = record["entries"].get(stage, "")
+        digest = record.entries.get(stage, "")
         try:
             return read_table(store / stage / digest, f"{frame}.parquet", only)
         except (OSError, DataError) as error:
@@ -199,13 +200,13 @@ def contexts_of(record: Mapping[str, Any], qids: Sequence[str]) -> dict[str, Top
 
     evidence = read("dataset", "evidence").dropna(subset="text").sort_values(["qid", "part"])
     layouts, prefixes = read("context", "layouts"), read("context", "prefixes")
-    contexts = contexts_at(layouts, prefixes, record["n_tokens"])
-    here = prefixes[prefixes["n_tokens"] == record["n_tokens"]]
+    contexts = contexts_at(layouts, prefixes, record.n_tokens)
+    here = prefixes[prefixes["n_tokens"] == record.n_tokens]
     starts = here.merge(layouts, on=["qid", "layout"], validate="one_to_one").set_index("qid")["starts"]
-    stage = next((name for name in _SCORED if name in record["entries"]), None)
+    stage = next((name for name in _SCORED if name in record.entries), None)
     if stage is not None:
         scores = read(stage, "part_scores")
-        own = scores.loc[scores["n_tokens"] == record["n_tokens"], ["qid", "part", "value"]]
+        own = scores.loc[scores["n_tokens"] == record.n_tokens, ["qid", "part", "value"]]
         evidence = evidence.merge(own, on=["qid", "part"], how="left", validate="one_to_one")
         evidence["value"] = evidence["value"].astype(object).where(evidence["value"].notna(), None)
     by_topic = evidence.groupby("qid")
@@ -276,7 +277,7 @@ class Topic:
     details: Sequence[Detail] = ()
 
 
-def read_topics(chosen: pd.DataFrame, records: Mapping[tuple[str, int], Mapping[str, Any]]) -> list[Topic]:
+def read_topics(chosen: pd.DataFrame, records: Mapping[tuple[str, int], JobRecord]) -> list[Topic]:
     """The rows of `worth_reading` with their texts; `records` are the jobs by (system, n_tokens).
 
     Texts come from columns `evidence` (a list of parts) and `context` where the rows have them, else from
@@ -394,9 +395,9 @@ class Detail:
     lines: Sequence[str]
 
 
-def details_of(record: Mapping[str, Any], qids: Iterable[str]) -> dict[str, list[Detail]]:
+def details_of(record: JobRecord, qids: Iterable[str]) -> dict[str, list[Detail]]:
     """The details of topics of one job by qid, from its folder; {} without any."""
-    path = Path(record.get("folder", "")) / DETAILS_FILE
+    path = record.folder / DETAILS_FILE
     if not path.is_file():
         return {}
     rows = pd.read_parquet(path, filters=[("qid", "in", list(qids))])

@@ -81,7 +81,7 @@ class UnreadTexts(JobFinding):
     def show(self, job: Job, value: list[Unread], found: Founds) -> Shown:
         """A warning per model with a noticeable unread share, once per sweep."""
         lines = [one.sentence for one in value if one.reading.unread >= _SAID]
-        return Shown(notes=new_lines(lines, job.record["sweep_id"]))
+        return Shown(notes=new_lines(lines, job.record.sweep_id))
 
 
 def unread(pipeline: Any) -> list[Unread]:

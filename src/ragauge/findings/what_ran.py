@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import platform
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import metadata
-from typing import Any
 
 import pandas as pd
 
@@ -14,6 +13,7 @@ from ragauge.contract import __version__
 from ragauge.contract.finding import Block, Facts, Finding, Found, Founds, Preformatted, Section, Shown, Text
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import redact
 from ragauge.estimate.intervals import LEVEL
 from ragauge.findings.lacking import lacking_text
@@ -34,10 +34,10 @@ class WhatRan(Finding):
 
     def show(self, jobs: Jobs, value: str, found: Founds) -> Shown:
         """Facts, failed jobs, the meaning of intervals; at the head of the report the omitted topics."""
-        digests = ", ".join(d[:16] for d in dict.fromkeys(r["dataset_digest"] for r in jobs.records))
-        grid = ", ".join(map(str, sorted({int(r["n_tokens"]) for r in jobs.records})))
+        digests = ", ".join(d[:16] for d in dict.fromkeys(r.dataset_digest for r in jobs.records))
+        grid = ", ".join(map(str, sorted({r.n_tokens for r in jobs.records})))
         failed = f", {len(jobs.failed)} failed" if jobs.failed else ""
-        topics = whole(max(r["metrics"].get("topics", 0) for r in jobs.records))
+        topics = whole(max(r.metrics.get("topics", 0) for r in jobs.records))
         facts: list[tuple[str, Block | Sequence[Block]]] = [
             ("Command", Preformatted(value)),
             ("Sweep", Text(f"`{jobs.sweep_id}`")),
@@ -48,8 +48,8 @@ class WhatRan(Finding):
         ]
         blocks: list[Block] = [Facts(facts)]
         for record in jobs.failed:
-            error = record.get("error", "no error was recorded")
-            blocks.append(Text(f"{record['name']}: {error}", "note", "failed", "bad"))
+            error = record.told
+            blocks.append(Text(f"{record.name}: {error}", "note", "failed", "bad"))
         blocks.append(
             Text(
                 f"Numbers under an estimate are its {100 * LEVEL:g} % interval over {jobs.units}. It is Wilson's for "
@@ -74,19 +74,19 @@ def versions() -> dict[str, str]:
     return found
 
 
-def components(records: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+def components(records: Sequence[JobRecord]) -> dict[str, list[str]]:
     """The chosen options of every config group."""
-    known = dict.fromkeys(group for record in records for group in record["choices"])
+    known = dict.fromkeys(group for record in records for group in record.choices)
     groups = [*(g for g in GROUPS if g in known), *(g for g in known if g not in GROUPS)]
-    chosen = {group: list(dict.fromkeys(str(record["choices"].get(group)) for record in records)) for group in groups}
+    chosen = {group: list(dict.fromkeys(str(record.choices.get(group)) for record in records)) for group in groups}
     return {group: options for group, options in chosen.items() if options != ["None"]}
 
 
-def command(records: Sequence[Mapping[str, Any]]) -> str:
+def command(records: Sequence[JobRecord]) -> str:
     """The command of the jobs: every override with all of its values in these jobs."""
     values: dict[str, list[str]] = {}
-    for record in sorted(records, key=lambda record: record["number"]):
-        for override in record["overrides"]:
+    for record in sorted(records, key=lambda record: record.number):
+        for override in record.overrides:
             key, _, value = override.partition("=")
             seen = values.setdefault(key, [])
             if value not in seen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isnan, nan, sqrt
 from pathlib import Path
 from types import SimpleNamespace
@@ -139,7 +140,8 @@ def world() -> tuple[Jobs, dict[str, list[Row | None]]]:
             row = Row(qid[0], by == "dataset", score, score if by == "dataset" else asked)
             rows[system].append(None if qid == "f1" else row)
     records = [
-        record(f"retriever={system}", n=n) | {"people_ir_scores": people[system] if n == 100 else {"a1": 0, "a2": 0.1}}
+        replace(record(f"retriever={system}", n=n),
+                added={"people_ir_scores": people[system] if n == 100 else {"a1": 0, "a2": 0.1}})
         for system in rows for n in (100, 50)
     ]  # fmt: skip
     return Jobs("s", "e", records, [], pd.DataFrame(outcomes)), rows
@@ -176,7 +178,7 @@ def test_systems_are_ranked_by_what_people_say_of_all_topics() -> None:
     of = table.reset_index()[["system", "ir_score_people", "ir_score", "difference", "lambda"]].to_numpy().tolist()
     assert numbers == [[*of[0][:3], 1, "–", of[0][4]], [*of[1][:3], 2, *of[1][3:]]]
     assert [cell.tag for cell in (row[1] for row in grid.rows) if isinstance(cell, Num)] == ["best", ""]
-    unlabelled = [{**one, "people_ir_scores": {}} for one in jobs.records]
+    unlabelled = [replace(one, added={}) for one in jobs.records]
     assert OfSystemsByPeoplesEvidence().compute(Jobs("s", "e", unlabelled, [], jobs.outcomes), {}) is None
 
 

@@ -21,6 +21,7 @@ from ragauge.contract.jobs import Jobs
 from ragauge.estimate.intervals import effective_topics, wilson_interval
 from ragauge.plugins.budgets.curves import budgets
 from ragauge.plugins.budgets.finding import OverBudgets
+from sweep_records import record_of
 
 # qid, cluster, stratum, whether it was judged, and by system and budget the score (None: no evidence) and the label.
 # q5 is unanswerable, and not among the right answers. Of stratum "s" two of four were judged: each stands for two.
@@ -204,7 +205,7 @@ def shown(cell: Any) -> Any:
 
 
 def test_the_section_has_the_rows_of_its_tables() -> None:
-    jobs = Jobs("s", "e", [{"seed": 3}], [], FRAME)
+    jobs = Jobs("s", "e", [record_of(seed=3)], [], FRAME)
     found = OverBudgets().compute(jobs, {})
     assert found is not None
     value = found.value
@@ -246,7 +247,7 @@ def test_the_section_has_the_rows_of_its_tables() -> None:
             most.append([f"{r['a']} – {r['b']}", label, str(r["n_tokens"]), (r["difference"], r["lo"], r["hi"], kind),
                          *((one, None, None, "p") for one in p), (r["n"], None, None, "whole")])  # fmt: skip
     assert [[shown(c) for c in row] for row in fold.blocks[1].rows] == most
-    alone = Jobs("s", "e", [{"seed": 3}], [], FRAME[FRAME["system"] == A])
+    alone = Jobs("s", "e", [record_of(seed=3)], [], FRAME[FRAME["system"] == A])
     kept = OverBudgets().compute(alone, {})
     assert kept is not None
     assert len(OverBudgets().show(alone, kept.value, {}).sections[0].blocks) == 3  # nothing to test
@@ -255,6 +256,6 @@ def test_the_section_has_the_rows_of_its_tables() -> None:
         assert pair is not None
         assert pair.tests["difference"].notna().all()
         assert pair.tests["lo"].notna().all() == known
-    once = Jobs("s", "e", [{"seed": 3}], [], FRAME[FRAME["n_tokens"] == 400])
+    once = Jobs("s", "e", [record_of(seed=3)], [], FRAME[FRAME["n_tokens"] == 400])
     assert OverBudgets().compute(once, {}) is None
     assert budgets(FRAME.assign(ir_score=np.nan, label=pd.array([None] * len(FRAME), dtype="Int8"))) is None

@@ -12,6 +12,7 @@ import pytest
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.plugins.export.command import main
 from ragauge.plugins.export.samples import write_samples
+from sweep_records import job_json
 
 DIGEST = "1" * 64
 
@@ -87,7 +88,7 @@ def job(tmp_path: Path) -> Path:
 def write_record(folder: Path, **changes: object) -> None:
     entries = {"dataset": DIGEST, "context": DIGEST}
     record = {"name": "a job", "store": str(folder), "entries": entries, "n_tokens": 5, **changes}
-    (folder / "job.json").write_text(json.dumps(record), encoding="utf-8")
+    job_json(folder, {"metrics": {"x": 1.0}, "dataset_digest": "d", **record})
 
 
 def test_the_samples_of_a_job(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,9 +127,9 @@ def test_what_cannot_be_exported_is_said(tmp_path: Path, capsys: pytest.CaptureF
     write_record(tmp_path, store=str(tmp_path / "gone"))
     with pytest.raises(DataError, match=r"a job: the store .* no longer holds its topics: run the job again"):
         write_samples(tmp_path)
-    (tmp_path / "job.json").write_text(json.dumps({"name": "a job", "entries": {}}), encoding="utf-8")
-    with pytest.raises(DataError, match="store"):
+    write_record(tmp_path, store="")
+    with pytest.raises(DataError, match="store is missing"):
         write_samples(tmp_path)
-    (tmp_path / "job.json").write_text(json.dumps({"name": "a job"}), encoding="utf-8")
+    write_record(tmp_path, entries={})
     with pytest.raises(DataError, match="its job retrieved nothing"):
         write_samples(tmp_path)

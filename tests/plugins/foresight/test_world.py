@@ -19,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from ragauge.contract.finding import Grid
 from ragauge.contract.jobs import Jobs
 from ragauge.plugins.foresight.finding import Foresees
+from sweep_records import record_of
 
 WORLD = """
 system qid doc stratum judged label ir_score length em  n_used
@@ -58,10 +59,8 @@ def sweep(target: str | None = None, n_boot: int = 0) -> Jobs:
     at["unanswerable"] = at["qid"].eq("t9")
     smaller = at.assign(n_tokens=50, ir_score=0.5, label=5)  # another budget, which counts for nothing
     outcomes = pd.concat([smaller, at]).rename(columns={"doc": "topic_cluster"})
-    record = {
-        "overrides": ["retriever=a"], "foresight": {"target": target}, "bootstrap": n_boot, "seed": 3,
-        "answer_measures": MEASURES,
-    }  # fmt: skip
+    record = record_of(overrides=["retriever=a"], foresight={"target": target}, bootstrap=n_boot, seed=3,
+                       answer_measures=MEASURES)  # fmt: skip
     return Jobs("s", "e", [record], [], outcomes)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from ragauge.contract.errors import DataError
 from ragauge.datasets.labels import with_human_labels
 from ragauge.plugins.labels.command import main
+from sweep_records import job_json
 
 SYSTEMS = ("bm25", "sim")
 TOPICS = 60
@@ -47,7 +47,7 @@ def write_sweep(folder: Path, judged: bool = True, alike: bool = False) -> Path:
             "choices": {"dataset": "made", "retriever": retriever}, "dataset_digest": "made", "metrics": {},
             "measured_by": {"measure": "m", "tokenizer": "t", "judge": "j"},
         }  # fmt: skip
-        (job / "job.json").write_text(json.dumps(record))
+        job_json(job, record)
     return folder
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +20,7 @@ from ragauge.estimate.ppi import cross_fit
 from ragauge.plugins.labels.command import main
 from ragauge.plugins.labels.finding import ByOtherLabels, OfSystemsByOtherLabels
 from ragauge.plugins.labels.rogan_gladen import judge_by
-from sweep_records import record, sweep
+from sweep_records import job_json, record, sweep
 
 # Score and verdict by budget, and what is answered at 300 tokens. q8 cannot be answered, q5 has no answer of sim.
 ANSWERS = """
@@ -62,13 +61,13 @@ def write(folder: Path, rows: pd.DataFrame) -> Path:
     for number, ((system, n), part) in enumerate(rows.groupby(["system", "n_tokens"])):
         (folder / str(number)).mkdir(parents=True)
         part.drop(columns="system").to_parquet(folder / str(number) / "outcomes.parquet", index=False)
-        (folder / str(number) / "job.json").write_text(json.dumps({
+        job_json(folder / str(number), {
             "status": "FINISHED", "number": number, "sweep_id": "s", "name": system, "n_tokens": int(n),
             "overrides": [f"retriever={system}", f"n_tokens={n}"], "experiment": "towers", "seed": 0, "bootstrap": 20,
             "estimate": {"features": ["ir_score"], "spline": False, "calibrate": False}, "metrics": {},
             "choices": {"dataset": "made", "retriever": system}, "dataset_digest": "made",
             "measured_by": {"measure": "m", "tokenizer": "t", "judge": "j"},
-        }))  # fmt: skip
+        })  # fmt: skip
     return folder
 
 

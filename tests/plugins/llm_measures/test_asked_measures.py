@@ -34,6 +34,7 @@ from ragauge.plugins.llm_measures.repeats import repeats
 from ragauge.plugins.llm_measures.sufficient_context import SufficientContext
 from scripted_chat import unframed
 from small_pipeline import TOPICS, SmallPipelines, own_values
+from sweep_records import record_of
 
 SENTENCES = ("Anna built the tower.", "The bridge stands in Linz.", "Snow covers them.")
 
@@ -285,12 +286,12 @@ def test_claims_and_verdicts_stand_in_the_table_of_questions_and_in_the_report(
     assert {f"{name}_detail" for name in five() if name != "noise_sensitivity"} <= set(table.columns)
     assert "contradicted_share_detail" not in table
     write_details(own_values(job), tmp_path)
-    found = details_of({"folder": str(tmp_path)}, ["q1", "q2"])
+    found = details_of(record_of(folder=tmp_path), ["q1", "q2"])
     assert set(found) == {"q1", "q2"}
     assert found["q1"][0].measure == "faithfulness"
     claim = detail["claims"][0]
     assert found["q1"][0].lines[0].startswith(f"{claim['claim']} · verdict {claim['verdict']}")
-    assert details_of({"folder": str(tmp_path / "none")}, ["q1"]) == {}
+    assert details_of(record_of(folder=tmp_path / "none"), ["q1"]) == {}
 
 
 def test_support_by_words_needs_no_chat_model(small: SmallPipelines) -> None:

@@ -29,6 +29,7 @@ from ragauge.plugins.mlflow_pages.records import records_of
 from ragauge.track import Tracker, connect
 from servers import database, mlflow_server
 from small_pipeline import DOCS, SmallPipelines
+from sweep_records import record_of
 
 EVIDENCE = [{"docno": "d2", "text": "The bridge stands in Linz."}]
 TOPICS: list[dict[str, Any]] = [
@@ -150,7 +151,7 @@ def test_the_job_links_the_evaluation_dataset(source: JsonlDataset, uri: str, tm
     with tracker.run("bm25", {}, {}) as run:
         pipeline = SimpleNamespace(components=SimpleNamespace(dataset=read))
         cfg = SimpleNamespace(tracking=SimpleNamespace(uri=uri))
-        job: Any = SimpleNamespace(pipeline=pipeline, cfg=cfg, record={"run_id": run.run_id})
+        job: Any = SimpleNamespace(pipeline=pipeline, cfg=cfg, record=record_of(run_id=run.run_id))
         found = Linked().compute(job, {})
     assert found is not None
     [logged] = mlflow.MlflowClient(uri).get_run(run.run_id).inputs.dataset_inputs

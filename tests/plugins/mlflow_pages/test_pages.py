@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,14 +19,14 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Found
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
-from ragauge.contract.records import RECORD_FILE
-from ragauge.experiment.folder import write_json
+from ragauge.contract.record import JobRecord
 from ragauge.plugins.mlflow_pages.finding import Pages, write_evaluation
 from ragauge.plugins.mlflow_pages.side_by_side import SideBySide
 from ragauge.plugins.mlflow_pages.topics import Feedback, TopicTrace
 from ragauge.plugins.mlflow_pages.writing import write_traces
 from ragauge.track import Run, Tracker
 from servers import mlflow_server
+from sweep_records import record_of
 
 NAN, N = float("nan"), 20
 CODE = AssessmentSource("CODE", "words")
@@ -114,11 +113,12 @@ def job_of(
     asked = {"uri": tracker.uri, "evaluation": more.pop("evaluation", True)}
     record = {
         "run_id": run.run_id, "experiment_id": run.experiment_id, "experiment": tracker.experiment, "sweep_id": None,
-        "tracking_uri": tracker.uri, "n_tokens": N, "choices": {"judge": "openai"}, "folder": str(folder),
-        "store": str(folder / "store"), "metrics": {"correct_share": 0.5, "f1": 0.25, "other": 1.0}, **more,
+        "tracking_uri": tracker.uri, "n_tokens": N, "choices": {"judge": "openai"}, "folder": folder,
+        "store": str(folder / "store"), "dataset_digest": "d",
+        "metrics": {"correct_share": 0.5, "f1": 0.25, "other": 1.0}, **more,
     }  # fmt: skip
     return SimpleNamespace(
-        record=record, outcomes=outcomes, n_tokens=N, frame=FRAMES.__getitem__, answer_measures=MEASURES,
+        record=record_of(record), outcomes=outcomes, n_tokens=N, frame=FRAMES.__getitem__, answer_measures=MEASURES,
         pipeline=StandIn(folder / "store", judge),
         cfg=OmegaConf.create({"llm": LLM, "trace": False, "tracking": asked}),
     )  # fmt: skip
@@ -322,8 +322,9 @@ def swept(tracker: Tracker, folder: Path, judge: str = "chat") -> Jobs:
                 job = job_of(run, tracker, own, outcomes, judge, evaluation=asked, sweep_id="s", system=system)
                 found = Pages().compute(job, ESTIMATES)
             assert found is not None
-            records.append({**job.record, **found.record, "n_tokens": n_tokens})
-            write_json(own / RECORD_FILE, records[-1])
+            records.append(job.record)
+            records[-1].take({**found.record, "n_tokens": n_tokens})
+            records[-1].write()
             rows.append(outcomes.assign(system=system, n_tokens=n_tokens))
     return Jobs("s", tracker.experiment, records, [], pd.concat(rows))
 
@@ -345,7 +346,7 @@ def test_a_sweep_writes_the_best_two_systems_at_its_end_once_and_reads_them_from
     pair = SideBySide().compute(replace(jobs, tracked=True), BOARD)
     assert pair is not None
     assert (pair.value.systems, pair.value.n_tokens, pair.value.missing) == (("better", "worse"), N, "")
-    better, worse = (jobs.records[place]["evaluation_run"] for place in (5, 1))
+    better, worse = (jobs.records[place].added["evaluation_run"] for place in (5, 1))
     shown_at = (
         f"#/experiments/{tracker.experiment_id}/evaluation-runs?selectedRunUuid={better}&compareToRunUuid={worse}"
     )
@@ -374,8 +375,10 @@ def test_a_sweep_writes_the_best_two_systems_at_its_end_once_and_reads_them_from
     assert [means[run]["ir_score"] for run in (better, worse)] == [0.6875, 0.75]
 
     # A report, and the same sweep again, link what is there.
-    kept = [json.loads((Path(one["folder"]) / RECORD_FILE).read_text("utf-8")) for one in jobs.records]
-    again = [{key: value for key, value in one.items() if key != "evaluation_run"} for one in kept]
+    kept = [replace(JobRecord.read(one.folder / "job.json"), system=one.system) for one in jobs.records]
+    again = [
+        replace(one, added={key: value for key, value in one.added.items() if key != "evaluation_run"}) for one in kept
+    ]
     for records, tracked in ((kept, False), (again, True)):
         linked = SideBySide().compute(replace(jobs, records=records, tracked=tracked), BOARD)
         assert linked is not None

@@ -25,6 +25,7 @@ from ragauge.plugins.mlflow_pages.registry import dollars, with_prompts
 from ragauge.plugins.mlflow_pages.systems import Systems, model_of
 from ragauge.track import Tracker
 from servers import mlflow_server
+from sweep_records import record_of
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def log_job(
                 making={"answers": SimpleNamespace(seconds=3.0, cost_usd=0.5), "index": SimpleNamespace()},
                 contexts=pd.DataFrame({"n_used": [10, 30]}),
             ),
-            cfg=OmegaConf.create({"judge": {"prompt": prompt}, "tracking": tracking}), record=record,
+            cfg=OmegaConf.create({"judge": {"prompt": prompt}, "tracking": tracking}), record=record_of(record),
             n_tokens=n_tokens, outcomes=pd.DataFrame({"ir_score": [score - 0.25, score + 0.25]}),
             answer_measures=[AnswerMeasureInfo("f1", "F1")],
             question_stages=[SimpleNamespace(name="answers"), SimpleNamespace(name="reranked")],

@@ -12,6 +12,7 @@ import pytest
 from ragauge.contract.errors import DataError
 from ragauge.plugins.outcomes.dataset import RecordedOutcomes
 from ragauge.plugins.outcomes.finding import Recorded, foreseen_figure
+from sweep_records import record_of
 
 # By system, answers as score, label, user (the cluster; nobody: a cluster of its own).
 ANSWERS = {
@@ -35,7 +36,7 @@ def recorded(folder: Path, **changes: object) -> Recorded:
     rows = [f"{system},{user},{label},{score}" for system, of in ANSWERS.items() for score, label, user in of]
     (folder / "o.csv").write_text("\n".join(["system,user,label,ir_score", *rows]), encoding="utf-8")
     source = RecordedOutcomes(path=folder / "o.csv", judged_shares=SHARES)
-    return Recorded.of(source.outcomes("user"), source.judged_shares, {**RECORD, **changes}, "o.csv")
+    return Recorded.of(source.outcomes("user"), source.judged_shares, record_of(RECORD, **changes), "o.csv")
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def test_the_lines_of_the_terminal(value: Recorded, tmp_path: Path) -> None:
     assert one.foreseen["predictor"].tolist() != other.foreseen["predictor"].tolist()
     (tmp_path / "empty.csv").write_text("label,ir_score\n,0.5\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"o\.csv: no row has a label"):
-        Recorded.of(RecordedOutcomes(path=tmp_path / "empty.csv").outcomes(), {}, RECORD, "o.csv")
+        Recorded.of(RecordedOutcomes(path=tmp_path / "empty.csv").outcomes(), {}, record_of(RECORD), "o.csv")
 
 
 def rows_of(page: str, table: str) -> list[list[str]]:
@@ -144,7 +145,7 @@ def test_the_report_has_a_row_for_each_system_and_promise(value: Recorded, tmp_p
     said = f"AUC of right {texts[0]}, of lack {texts[1]}; log loss {texts[2]}, without the score "
     assert said + f"{e['log_loss_base'].value:.3f}." in page
     alone = recorded(tmp_path)
-    judged = Recorded.of(alone.judged, {}, RECORD, "o.csv").found("exp", "")
+    judged = Recorded.of(alone.judged, {}, record_of(RECORD), "o.csv").found("exp", "")
     assert list(judged.files) == ["figures/sorted_scores.png", "report.html"]
     judged.files["report.html"](tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -124,7 +124,7 @@ def jobs_of_world(**changed: dict[str, Any]) -> tuple[Jobs, list[dict[str, str]]
     for row in rows:
         known = {MEASURES[name]: float(row[name]) for name in MEASURES if row[name] != "-"}
         records.append(record(f"retriever={row['job']}", n=int(row["n"]), **known))
-        records[-1]["metrics"] |= changed.get(row["job"], {})
+        records[-1].metrics |= changed.get(row["job"], {})
     return sweep(*records), rows
 
 
@@ -133,7 +133,7 @@ def test_the_frontiers_of_a_sweep_by_hand(judged: bool) -> None:
     """Half of bm25's verdicts are missing, which is enough; more than half is not."""
     jobs, rows = jobs_of_world(**({} if judged else {"bm25": {"judge_share_missing": 0.51}}))
     if judged:
-        del jobs.records[2]["metrics"]["latency_total_p50"]  # then all seconds are those of a batch
+        del jobs.records[2].metrics["latency_total_p50"]  # then all seconds are those of a batch
     value = ScoreAgainstCost().compute(jobs, {}).value
     score, seconds, on = ("right", "batch", "on_right") if judged else ("ir_score", "p50", "on_ir_score")
     words = {"tokens": "tokens", "seconds": "seconds", "cost": "money"}

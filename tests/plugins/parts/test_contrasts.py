@@ -8,6 +8,7 @@ from ragauge.contract.finding import Grid, Num, columns_of
 from ragauge.contract.jobs import Jobs
 from ragauge.plugins.parts.finding import Brought, Parts
 from ragauge.show.html import blocks
+from sweep_records import record_of
 
 ABLATION = pd.DataFrame(
     [("retriever", "sim", "bm25", 2, "ir_score", 0.1), ("retriever", "sim", "bm25", 2, "correct", -0.25),
@@ -24,7 +25,7 @@ SIZES = pd.DataFrame(
 
 def test_parts_are_shown_as_far_as_the_sweep_tells_of_them() -> None:
     rows = pd.DataFrame({"system": ["bm25", "sim"], "n_tokens": 300})
-    jobs = Jobs("s", "e", [{"answer_measures": []}], [], rows)
+    jobs = Jobs("s", "e", [record_of()], [], rows)
 
     def grids(value: Brought) -> dict[str, Grid]:
         (section,) = Parts().show(jobs, value, {}).sections

@@ -45,7 +45,7 @@ def world() -> tuple[Jobs, dict[str, dict[str, dict[str, float]]]]:
         retriever, size, n, *cells = line.split()
         scores = {f"{m}": dict(enumerate(cells[i * 5 : i * 5 + 5])) for i, m in enumerate(("ir", "label", "f1"))}
         records.append(record(f"retriever={retriever}", f"chunker.size={size}", n=int(n)))
-        records[-1] |= {"answer_measures": [F1], "number": len(records)}
+        records[-1].take({"answer_measures": [F1], "number": len(records)})
         system = f"{retriever} · chunker.size={size}"
         of = (
             {name: values[name].setdefault(system, {}) for name in values}

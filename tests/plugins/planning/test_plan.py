@@ -12,6 +12,7 @@ import pytest
 from ragauge.estimate.plan import topics_for_mean
 from ragauge.plugins.planning.command import main
 from ragauge.plugins.planning.topics import topics_for_equivalence, topics_for_shares
+from sweep_records import job_json
 
 SYSTEMS = ("bm25", "sim", "mmr")
 
@@ -39,7 +40,7 @@ def write_pilot(folder: Path, n_topics: int = 40, systems: tuple[str, ...] = SYS
             "estimate": {"features": ["ir_score"], "spline": False, "calibrate": False},
             "choices": {"dataset": "made", "retriever": system}, "dataset_digest": "made", "metrics": {},
         }  # fmt: skip
-        (job / "job.json").write_text(json.dumps(record))
+        job_json(job, record)
     return folder
 
 

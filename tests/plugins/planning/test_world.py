@@ -14,6 +14,7 @@ import pytest
 from ragauge.contract.outcomes import CLUSTER
 from ragauge.plugins.planning.command import main
 from ragauge.plugins.planning.repeats import Prices, best_design, gains, variance_of_mean
+from sweep_records import job_json
 
 # Verdicts at 300 tokens, and what was predicted of being right. Two topics a document; q11 cannot be answered.
 PILOT = """
@@ -65,13 +66,13 @@ def pilot(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )  # fmt: skip
         (folder / str(number)).mkdir()
         rows.astype({"label": "Int8"}).to_parquet(folder / str(number) / "outcomes.parquet", index=False)
-        (folder / str(number) / "job.json").write_text(json.dumps({
+        job_json(folder / str(number), {
             "status": "FINISHED", "number": number, "sweep_id": "pilot", "name": job, "n_tokens": int(n),
             "overrides": [f"retriever={system}", f"n_tokens={n}"], "experiment": "towers", "seed": 0, "bootstrap": 20,
             "estimate": {"features": ["ir_score"], "spline": False, "calibrate": False}, "dataset_digest": "made",
             "choices": {"dataset": "made", "retriever": system},
             "metrics": {row[0]: float(row[number]) for row in metrics},
-        }))  # fmt: skip
+        })  # fmt: skip
     return folder
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ RACE: dict[str, Any] = {
 def jobs(folder: Path, attempt: str = "a1") -> Jobs:
     names = ("sim", "bm25", "mmr")
     records = [
-        {**record(f"retriever={name}"), "folder": str(folder / str(n)), "number": n, "attempt": attempt, "name": name}
+        replace(record(f"retriever={name}"), folder=folder / str(n), number=n, attempt=attempt, name=name)
         for n, name in enumerate(names)
     ]
     return sweep(*records)

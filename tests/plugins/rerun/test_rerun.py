@@ -30,6 +30,7 @@ from ragauge.experiment.setup import config
 from ragauge.plugins.rerun import argument, comparison
 from ragauge.plugins.rerun.conf_folder import Origin
 from ragauge.plugins.rerun.differences import environment_differences, tell
+from sweep_records import record_of
 
 CHEAP = ["chunker=none", "tokenizer=words", "llm=none", "judge=none"]
 KEY = "sk-planted-0123456789abcdef"
@@ -548,7 +549,7 @@ def test_metrics_are_matched_by_name_to_the_last_bit_and_those_of_effort_are_lef
         (logged(ir_score=0.3, seconds_total=2.0, **old), logged(ir_score=new, stages_made=4.0, llm_calls=n))
         for new, n, old in ((0.3, 1.0, {}), (0.1 + 0.2, 2.0, {}), (0.3, 3.0, {"gone": 1.0}), (0.5, 4, {}), (0.6, 5, {}))
     ]
-    records = [{"name": f"job {i}", "run_id": new, "rerun": {"run_id": old, "sweep": None}}
+    records = [record_of(name=f"job {i}", run_id=new, rerun={"run_id": old, "sweep": None})
                for i, (old, new) in enumerate(pairs)]  # fmt: skip
     with tracker.run("sweep", {}, {}) as run:
         lines = argument.of_sweep(Jobs("s", "e", records, [], pd.DataFrame())).compared(tracker, run)
@@ -573,15 +574,14 @@ def test_a_rerun_of_a_sweep_is_compared_job_by_job_and_pooled(uri: str, request:
 
     old_sweep, old_job = logged(ir_score=0.5, jobs=2.0), logged(ir_score=0.5, cost_usd=2.0)
     new_job = logged(ir_score=0.5, cost_usd=0.5)
-    again = {"name": "bm25", "run_id": new_job, "rerun": {"run_id": old_job, "sweep": old_sweep}}
     for group, sweep, last in (
         ("", old_sweep, "pooled: 1 of 2 metrics equal to the last bit; ragauge compare OLD NEW shows more\n"
          "  jobs 2.0 → none"),
         ("judge=chat", old_sweep, "pooled: not compared, since one group of the repeated run has become several"),
         ("", None, None),
     ):  # fmt: skip
-        record = {**again, "rerun": {"run_id": old_job, "sweep": sweep}}
-        found = argument.of_sweep(Jobs("s", "e", [{"name": "new one"}, record], [], pd.DataFrame(), group))
+        record = record_of(name="bm25", run_id=new_job, rerun={"run_id": old_job, "sweep": sweep})
+        found = argument.of_sweep(Jobs("s", "e", [record_of(name="new one"), record], [], pd.DataFrame(), group))
         assert found.tags == ({"rerun_of": old_sweep} if sweep else {})
         with tracker.run("sweep", {}, {}) as run:
             run.metrics({"ir_score": 0.5})

@@ -12,6 +12,7 @@ import pytest
 from processes import run
 from ragauge.contract.jobs import Jobs
 from ragauge.plugins.rewriting.published import Published, published_rankings
+from sweep_records import record_of
 
 DATA = Path(__file__).resolve().parents[3] / "../shared/data"
 DOCS = "id,text\na,Aare flows to the Rhine.\nb,Basel lies at the Rhine.\nc,Chur is a town.\n"
@@ -42,7 +43,7 @@ def test_a_sweep_beside_the_published_tables(tmp_path: Path) -> None:
 
 
 def test_the_tables_are_shown_with_the_preset_alone() -> None:
-    ours = {"choices": {"experiment": "hyde_fusion"}}
+    ours = record_of(choices={"experiment": "hyde_fusion"})
     found = published_rankings([ours])
     assert found["RAG-Fusion (published)"]["r_at_5"] == 0.838333
     assert {name: round(sum(of.values()), 6) for name, of in found.items()} == SUMS
@@ -60,7 +61,7 @@ def test_the_tables_are_shown_with_the_preset_alone() -> None:
         ["RAG-Fusion (published)", 0.669, 0.597024, None],
         ["RAG-Fusion, tuned reranker (published)", None, 0.613, None],
     ]
-    assert published_rankings([ours, {"choices": {"experiment": "None"}}]) == {}
+    assert published_rankings([ours, record_of(choices={"experiment": "None"})]) == {}
 
 
 @pytest.mark.slow
@@ -76,7 +77,7 @@ def test_the_studys_own_runs_give_its_tables(name: str, published: str, tmp_path
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     found = json.loads((tmp_path / "job" / "job.json").read_text())["metrics"]
-    table = published_rankings([{"choices": {"experiment": "hyde_fusion"}}])[f"{published} (published)"]
+    table = published_rankings([record_of(choices={"experiment": "hyde_fusion"})])[f"{published} (published)"]
     assert set(table) >= {f"f1_at_{k}" for k in range(1, 6)}
     for metric, value in table.items():
         # The tables have six digits, that of the reranker three.

@@ -14,6 +14,7 @@ from ragauge.contract.finding import Fold, Grid, Num, Text
 from ragauge.contract.jobs import Jobs
 from ragauge.estimate.intervals import bounded_mean, paired_share_interval
 from ragauge.plugins.robustness.finding import Robustness
+from sweep_records import record_of
 
 # Label / IR score / detected, corrected, fooled / order in the answer, in the context. A dot is missing. q5 is
 # unanswerable, of q6 no evidence is known, and q1 to q4 have a fact that was changed.
@@ -55,7 +56,7 @@ def sweep() -> tuple[Jobs, list[dict[str, Any]]]:
         for n_tokens in (300, 100):
             given = [f"llm={llm}", f"retriever.condition={condition}"]
             name = f"{llm} · retriever.condition={condition}"
-            records.append({"overrides": given, "choices": {"llm": llm}, "condition": condition, "n_tokens": n_tokens})
+            records.append(record_of(overrides=given, choices={"llm": llm}, condition=condition, n_tokens=n_tokens))
             part = part.assign(system=name, n_tokens=n_tokens, label=part["label"] if n_tokens == 300 else 3.0)
             parts.append(part.drop(columns=["llm", "condition"]))
     outcomes = pd.concat(parts, ignore_index=True).astype({"label": "Int8"})

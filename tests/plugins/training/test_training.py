@@ -18,7 +18,7 @@ from processes import Command
 from ragauge import track
 from ragauge.compare import members
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.records import begin_attempt
+from ragauge.contract.job_files import begin_attempt
 from ragauge.datasets import SampleDataset
 from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.stages.stage import Components
@@ -219,7 +219,7 @@ def test_a_folder_or_a_run_of_trainings_is_no_sweep_of_jobs(train: Train, tmp_pa
     moved.parent.mkdir()
     (tmp_path / "out").rename(moved)
     for found in (lambda: records_in(moved.parent), lambda: members(str(moved.parent), uri, {})):
-        with pytest.raises(DataError, match="holds trainings, which have no outcomes"):
+        with pytest.raises(DataError, match="is of a training, which has no outcomes"):
             found()
     run_id = str(record["run_id"])
     for found in (lambda: find(run_id, uri), lambda: members(run_id, uri, {})):
@@ -287,6 +287,9 @@ def test_a_sweep_of_trainings_ends_with_the_code_of_those_that_failed(
                 "number": number,
                 "exit_code": code,
                 "overrides": [f"seed={number}"],
+                "attempt": None,
+                "choices": {},
+                "metrics": {},
             }
             record |= {"status": "FAILED", "error": "no"} if code else {"status": "FINISHED"}
             write_json(tmp_path / "_".join(map(str, codes)) / str(number) / "job.json", record)

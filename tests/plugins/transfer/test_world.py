@@ -13,6 +13,7 @@ from ragauge.contract.finding import Fold, Num, Text
 from ragauge.contract.jobs import Jobs
 from ragauge.estimate import fit_predictor
 from ragauge.plugins.transfer.finding import Transfers
+from sweep_records import record_of
 
 # retriever, chunker, n_tokens; then the IR score and the label of each topic. q4 is unanswerable; a dot is missing.
 WORLD = """
@@ -31,8 +32,8 @@ def sweep() -> tuple[Jobs, pd.DataFrame]:
     for number, line in enumerate(WORLD.strip().splitlines()):
         retriever, chunker, n, *cells = line.split()
         how = HOW if number == 0 else {**HOW, "penalty": 9.0}  # the first counts
-        records.append({"overrides": [f"retriever={retriever}"], "estimate": how, "bootstrap": N_BOOT, "seed": SEED,
-                        "number": number})  # fmt: skip
+        records.append(record_of(overrides=[f"retriever={retriever}"], estimate=how, bootstrap=N_BOOT, seed=SEED,
+                                 number=number))  # fmt: skip
         for i in range(8):
             score, label = (math.nan if cell == "." else float(cell) for cell in (cells[i], cells[8 + i]))
             rows.append((f"q{i}", retriever, chunker, "e", int(n), score, label, i == 4))

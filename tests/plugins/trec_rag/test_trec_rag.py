@@ -21,6 +21,7 @@ from ragauge.plugins.trec_rag.system import RagAnswers, RagReferences
 from ragauge.retrieval.chunkers import NoChunker
 from ragauge.retrieval.retrievers.recorded import read_trec_run
 from small_pipeline import SmallPipelines
+from sweep_records import job_json
 
 A0, A1, B0 = "msmarco_v2.1_doc_00_1#0_10", "msmarco_v2.1_doc_00_1#1_11", "msmarco_v2.1_doc_00_2#0_20"
 SEGMENTS = {A0: "Anna built the tower.", A1: "It is 75 metres high.", B0: "The Mur rises in Salzburg."}
@@ -253,7 +254,7 @@ def job_by_hand(folder: Path, **columns: list[Any]) -> Path:
         "choices": {"rewriter": "none", "retriever": "bm25", "reranker": "llm", "llm": "ollama"},
         "dataset": {"name": "made", "digest": "2" * 64},
     }  # fmt: skip
-    (folder / "job.json").write_text(json.dumps(record))
+    job_json(folder, {**record, "metrics": {"rr": 1.0}, "dataset_digest": "2"})
     return folder
 
 

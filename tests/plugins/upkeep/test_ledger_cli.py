@@ -14,6 +14,7 @@ from chat_server import ChatServer
 from ragauge.contract.current_job import run_begins
 from ragauge.llms.ledger import UNREAD, Call, Ledger
 from ragauge.plugins.upkeep.ledger import main
+from sweep_records import job_json
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     for job in ("1", "11"):
         (tmp_path / "moved" / job).mkdir(parents=True)
     record = {"written_in": str(tmp_path / "sweep" / "1"), "ledgers": {"llm": str(tmp_path / "ledger.db")}}
-    (tmp_path / "moved" / "1" / "job.json").write_text(json.dumps(record), encoding="utf-8")
+    job_json(tmp_path / "moved" / "1", {**record, "status": "FAILED"})
     (tmp_path / "sweep" / "11").mkdir(parents=True)  # of a job that was killed
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RAGAUGE_LEDGER", str(tmp_path / "ledger.db"))

@@ -20,6 +20,7 @@ from typing import Any
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.plain_files import open_plain
+from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.experiment.setup.config import leaves, logged_yaml
@@ -108,7 +109,7 @@ def refuse_foreign(
         )
 
 
-def refuse_foreign_folder(folder: Path, records: Iterable[Mapping[str, Any]], conf: Path) -> None:
+def refuse_foreign_folder(folder: Path, records: Iterable[JobRecord], conf: Path) -> None:
     """ConfigError that lists what the configurations of a folder's jobs name that is not vouched for here.
 
     These are code, environment variables and addresses: a key of this user's would go there. Vouched for are addresses
@@ -120,7 +121,7 @@ def refuse_foreign_folder(folder: Path, records: Iterable[Mapping[str, Any]], co
     own_ledger = redact(os.environ.get("RAGAUGE_LEDGER", ""))
     lines: dict[str, None] = {}
     for record in records:
-        file = Path(record["folder"]) / ".hydra" / "config.yaml"
+        file = record.folder / ".hydra" / "config.yaml"
         try:
             with open_plain(file) as stream:
                 text = stream.read(_LONGEST + 1).decode("utf-8")
@@ -130,7 +131,7 @@ def refuse_foreign_folder(folder: Path, records: Iterable[Mapping[str, Any]], co
         if not isinstance(config, Mapping):
             raise ConfigError(f"{file} is no mapping")
         lines |= dict.fromkeys(foreign(config, known, ("tracking", "store"), files=False))
-        ledgers = {name for name in record.get("ledgers", {}).values() if "://" in name and name != own_ledger}
+        ledgers = {name for name in record.ledgers.values() if "://" in name and name != own_ledger}
         lines |= dict.fromkeys(f"ledger={name} (reaches this address)" for name in sorted(ledgers))
     if lines:
         raise ConfigError(

@@ -12,10 +12,10 @@ import hashlib
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ragauge.contract import comparable
 from ragauge.contract.groups import ANSWERS
+from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 
@@ -36,10 +36,10 @@ class Group:
     name: str
     dataset: str
     means: Hashable
-    records: list[dict[str, Any]]
+    records: list[JobRecord]
 
 
-def divide(records: Sequence[dict[str, Any]]) -> list[Group]:
+def divide(records: Sequence[JobRecord]) -> list[Group]:
     """The finished jobs of a sweep by group, in the order of the groups' first jobs."""
     parts = _parts(records)
     keys = [tuple(part.items()) for part in parts]
@@ -60,7 +60,7 @@ def divide(records: Sequence[dict[str, Any]]) -> list[Group]:
     ]
 
 
-def closest(failed: Mapping[str, Any], groups: Sequence[Group]) -> int:
+def closest(failed: JobRecord, groups: Sequence[Group]) -> int:
     """Index of the group with most choices and overrides in common with a failed job (the first of ties).
 
     Those of what divides groups, such as the dataset, count before all others: each group may have the job's retriever.
@@ -68,26 +68,26 @@ def closest(failed: Mapping[str, Any], groups: Sequence[Group]) -> int:
     """
 
     def shared(group: Group) -> tuple[int, int]:
-        settings = {o for record in group.records for o in record["overrides"]} & set(failed["overrides"])
-        choices = {pair for record in group.records for pair in record["choices"].items()}
+        settings = {o for record in group.records for o in record.overrides} & set(failed.overrides)
+        choices = {pair for record in group.records for pair in record.choices.items()}
         names = [re.split("[.=]", setting.lstrip("+~"))[0] for setting in settings]
-        names += [name for name, _ in choices & set(failed["choices"].items())]
+        names += [name for name, _ in choices & set(failed.choices.items())]
         return sum(name in _DIVIDING for name in names), len(names)
 
     return max(range(len(groups)), key=lambda i: (shared(groups[i]), -i))
 
 
-def _parts(records: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+def _parts(records: Sequence[JobRecord]) -> list[dict[str, str]]:
     """The values that determine each job's group: {name: text}, the same names for all."""
     found = comparable.measured_by(
-        [record.get("measured_by") for record in records],
-        [record["choices"] for record in records],
+        [record.measured_by for record in records],
+        [record.choices for record in records],
         [_overridden(record) for record in records],
     )
     names = comparable.conflicting(found)
     parts = [
         {
-            "dataset": str(record.get("dataset_digest", "")) or str(record["choices"].get("dataset", "?")),
+            "dataset": record.dataset_digest or str(record.choices.get("dataset", "?")),
             **{name: job[name] for name in ("measure", "tokenizer")},
             **{name: job.get(name, "") for name in names},
         }
@@ -106,22 +106,22 @@ def _parts(records: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     return parts
 
 
-def _has_verdicts(record: Mapping[str, Any]) -> bool:
-    return bool(record["metrics"].get("judge_share_missing", 1) < 1)
+def _has_verdicts(record: JobRecord) -> bool:
+    return bool(record.metrics.get("judge_share_missing", 1) < 1)
 
 
-def _overridden(record: Mapping[str, Any]) -> dict[str, str]:
+def _overridden(record: JobRecord) -> dict[str, str]:
     """The values of a job's overrides by key."""
-    return {key.lstrip("+~"): value for key, _, value in (o.partition("=") for o in record["overrides"])}
+    return {key.lstrip("+~"): value for key, _, value in (o.partition("=") for o in record.overrides)}
 
 
-def _labels(name: str, records: Sequence[Mapping[str, Any]], texts: Sequence[str]) -> dict[str, str]:
+def _labels(name: str, records: Sequence[JobRecord], texts: Sequence[str]) -> dict[str, str]:
     """A name for each text of a part: the jobs' option of the config group.
 
     Where one option stands for several texts, the overrides that differ are added; where none do (a file
     changed, a server serves another model), the digest.
     """
-    first: dict[str, Mapping[str, Any]] = {}
+    first: dict[str, JobRecord] = {}
     for record, text in sorted(zip(records, texts, strict=True), key=lambda job: not _has_verdicts(job[0])):
         first.setdefault(text, record)
     words = {text: _option(name, text, record) for text, record in first.items()}
@@ -143,10 +143,10 @@ def _ambiguous(words: Mapping[str, str]) -> list[str]:
     return [text for text, word in words.items() if said.count(word) > 1]
 
 
-def _option(name: str, text: str, record: Mapping[str, Any]) -> str:
+def _option(name: str, text: str, record: JobRecord) -> str:
     if name == "judge" and text == _NO_VERDICTS:
         return "no verdicts"
-    return _short(record["choices"].get(name, "as set" if text else "not measured"))
+    return _short(record.choices.get(name, "as set" if text else "not measured"))
 
 
 def _short(value: object) -> str:

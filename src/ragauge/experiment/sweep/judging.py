@@ -10,9 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -20,9 +18,8 @@ from ragauge import track
 from ragauge.contract.answering import BatchJudge
 from ragauge.contract.current_job import working_on
 from ragauge.contract.errors import RagaugeError
-from ragauge.contract.records import RECORD_FILE
+from ragauge.contract.record import JobRecord
 from ragauge.experiment.described import in_numbers
-from ragauge.experiment.folder import write_json
 from ragauge.experiment.gates import gates
 from ragauge.experiment.measured import MeasuredJob
 from ragauge.experiment.measured_by import fitting_predictor, measured_by, sample_topics
@@ -34,30 +31,30 @@ from ragauge.findings.asked_again import judged_again
 log = logging.getLogger(__name__)
 
 
-def judge_deferred(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def judge_deferred(records: Sequence[JobRecord]) -> list[JobRecord]:
     """The records of a sweep's jobs, after judging those that waited for verdicts.
 
     Jobs that share judge, sample and dataset are judged together. Jobs that cannot be judged, or that miss too many
     verdicts, are recorded as failed; the others go on.
     """
-    waiting = [record for record in records if record.get("deferred")]
+    waiting = [record for record in records if record.deferred]
     if not waiting:
         return list(records)
-    with started_from(waiting), working_on(Path(waiting[0]["folder"]).parent):
+    with started_from(waiting), working_on(waiting[0].folder.parent):
         done = _judge_each_group(waiting)
-    return [done.get(int(record["number"]), record) for record in records]
+    return [done.get(record.number, record) for record in records]
 
 
-def _judge_each_group(waiting: Sequence[dict[str, Any]]) -> dict[int, dict[str, Any]]:
+def _judge_each_group(waiting: Sequence[JobRecord]) -> dict[int, JobRecord]:
     """The new records of all jobs, failed ones included, by number."""
-    done: dict[int, dict[str, Any]] = {}
+    done: dict[int, JobRecord] = {}
     groups: dict[str, list[MeasuredJob]] = {}
     for record in waiting:
         try:
             job = waiting_job(record)
             groups.setdefault(judged_alike(job), []).append(job)
         except Exception as error:
-            done[int(record["number"])] = _failed(record, error)
+            done[record.number] = _failed(record, error)
     for jobs in groups.values():
         judged: _Judged | Exception
         try:
@@ -117,12 +114,12 @@ def _judged(pipelines: Mapping[int, Pipeline]) -> _Judged:
 def _finish(
     job: MeasuredJob,
     judged: _Judged | Exception,
-) -> dict[str, Any]:
+) -> JobRecord:
     """Logs a job's verdicts, or why they are missing, into its run; returns the updated, saved record."""
     record, pipeline, cfg = job.record, job.pipeline, job.cfg
-    tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
+    tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record.experiment)
     try:
-        with tracker.resume(record["run_id"]) as run:
+        with tracker.resume(record.run_id) as run:
             if isinstance(judged, Exception):
                 raise judged
             if job.folder.number in judged.verdicts:
@@ -132,29 +129,26 @@ def _finish(
                 job.judged_again = judged.stability, again
             log_verdicts(job, run)
             job.tag_entries(run)
-        # An earlier attempt may have left its failure.
-        metrics = {**record["metrics"], **job.metrics}
-        record = {**record, "status": "FINISHED", "exit_code": 0, "deferred": False, "metrics": metrics}
-        record.pop("error", None)
-        record["measured_by"] = measured_by(pipeline)
+        record.status, record.exit_code, record.deferred = "FINISHED", 0, False
+        record.error = record.error_type = ""  # an earlier attempt may have left its failure
+        record.metrics = {**record.metrics, **job.metrics}
+        record.measured_by = measured_by(pipeline)
         print(*in_numbers(record), sep="\n", file=sys.stderr)
         for gate in gates(cfg):
             gate.enforce(cfg, record, lambda: pipeline.sliced)
     except Exception as error:
         return _failed(record, error)
-    write_json(job.folder.path / RECORD_FILE, record)
+    record.write()
     return record
 
 
-def _failed(record: dict[str, Any], error: Exception) -> dict[str, Any]:
+def _failed(record: JobRecord, error: Exception) -> JobRecord:
     """The saved record of a job with its error; the job still waits for its verdicts."""
-    failed = {} if record["deferred"] is False else {"status": "FAILED"}
+    record = replace(record, status="FAILED" if record.deferred else record.status)
     if isinstance(error, RagaugeError):
-        kind = type(error).__name__
-        told = {"error": str(error), "error_type": kind, "exit_code": error.exit_code}
+        record.error, record.error_type, record.exit_code = str(error), type(error).__name__, error.exit_code
     else:
-        log.error("%s failed", record["name"], exc_info=error)
-        told = {"error": f"{type(error).__name__}: {error}", "exit_code": 1}
-    record = {**record, **failed, **told}
-    write_json(Path(record["folder"]) / RECORD_FILE, record)
+        log.error("%s failed", record.name, exc_info=error)
+        record.error, record.exit_code = f"{type(error).__name__}: {error}", 1
+    record.write()
     return record

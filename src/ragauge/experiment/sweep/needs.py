@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.record import JobRecord
 from ragauge.experiment.measured import MeasuredJob
 from ragauge.experiment.measured_by import fitting_predictor, sample_topics
 from ragauge.experiment.needs import before_judging, gathered, of_judge, to_ask, untold
@@ -14,9 +14,9 @@ from ragauge.experiment.sweep.waiting import judged_alike, started_from, waiting
 from ragauge.llms.chat_use import Unasked
 
 
-def needs_together(records: Sequence[dict[str, Any]]) -> pd.DataFrame:
+def needs_together(records: Sequence[JobRecord]) -> pd.DataFrame:
     """The requests of judging the jobs of a dry run together (see ragauge.experiment.needs)."""
-    later = [record for record in records if record.get("judged_later")]
+    later = [record for record in records if record.judged_later]
     if not later:
         return gathered([])
     with started_from(later):

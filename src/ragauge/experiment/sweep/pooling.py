@@ -9,13 +9,14 @@ from __future__ import annotations
 import shlex
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragauge import track
 from ragauge.contract.errors import ConfigError, RagaugeError, WaitingError, full_disk, not_writable
-from ragauge.contract.records import read_table, require_fields
+from ragauge.contract.job_files import read_table
+from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.experiment.guard import OUTPUT, STORE, TRACKED, exit_code_of
@@ -68,13 +69,13 @@ def pool_again(folder: Path, tracking_uri: str | None, conf: Path, trust: bool =
     if tracking_uri is None:
         _refuse_unasked(folder)
     records = records_in(folder)
-    if not trust and (waiting := [record for record in records if record.get("deferred")]):
+    if not trust and (waiting := [record for record in records if record.deferred]):
         refuse_foreign_folder(folder, waiting, conf)
     first = _tracked(records)
     uri = track.absolute_uri(track.tracking_uri(tracking_uri)) if tracking_uri else None
     print(
-        f"reads {folder} and the store {first.get('store', 'of its jobs')}; writes into MLflow at "
-        f"{redact(uri or first.get('tracking_uri', 'no place'))}",
+        f"reads {folder} and the store {first.store or 'of its jobs'}; writes into MLflow at "
+        f"{redact(uri or first.tracking_uri or 'no place')}",
         file=sys.stderr,
     )
     return pool(folder, uri)
@@ -88,77 +89,76 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
     and folder or MLflow are not those of the jobs: verdicts belong into their runs, store and ledger.
     """
     records = records_in(folder)
-    for record in records:
-        require_fields(record, ("status", "name", "experiment", "written_in", "exit_code"))
     elsewhere = _copied(records) or not all(is_own(record, tracking_uri) for record in records)
-    waiting = [record for record in records if record.get("deferred")]
+    waiting = [record for record in records if record.deferred]
     if waiting and elsewhere:
         raise ConfigError(
             f"{len(waiting)} job(s) wait for their verdicts, which belong where the jobs ran: "
             f"ragauge pool {shlex.quote(str(_written_in(waiting[0]).parent))} --tracking-uri "
-            f"{shlex.quote(waiting[0]['tracking_uri'])}"
+            f"{shlex.quote(waiting[0].tracking_uri)}"
         )
-    dry = [record for record in records if record["status"] == "DRY RUN"]
+    dry = [record for record in records if record.status == "DRY RUN"]
     if dry:
-        asked = [read_table(Path(record["folder"]), NEEDS_FILE) for record in dry]
+        asked = [read_table(record.folder, NEEDS_FILE) for record in dry]
         sums = added_up(gathered([frame for frame in (*asked, needs_together(dry)) if len(frame)]))
         print(f"{len(dry)} job(s) would need {describe_needs(sums)}")
-        of_all = [Path(record["folder"]) / NEEDS_OF_ALL_FILE for record in dry]
+        of_all = [record.folder / NEEDS_OF_ALL_FILE for record in dry]
         if any(file.is_file() for file in of_all):
             whole = [
                 read_table(file.parent, file.name) if file.is_file() else one
                 for file, one in zip(of_all, asked, strict=True)
             ]
-            judge = " before the judge" if any(record.get("judged_later") for record in dry) else ""
+            judge = " before the judge" if any(record.judged_later for record in dry) else ""
             print(f"  with all topics{judge}: {describe_needs(added_up(gathered(whole)))}")
     records = judge_deferred(records)
     for groups in experiments(by_experiment(records)):
         track_sweep(groups, folder, tracking_uri)
     supersede_earlier(records, tracking_uri)
     for record in records:
-        if record["status"] == "FAILED":
-            word = "WAITS" if record["exit_code"] == WaitingError.exit_code else "FAILED"
+        if record.status == "FAILED":
+            word = "WAITS" if record.exit_code == WaitingError.exit_code else "FAILED"
             print(
-                visible(f"{word}  {record['name']}: {record.get('error', 'no error was recorded')}"),
+                visible(f"{word}  {record.name}: {record.told}"),
                 file=sys.stderr,
             )
     return exit_code_of(records)
 
 
-def supersede_earlier(records: Sequence[Mapping[str, Any]], tracking_uri: str | None = None) -> None:
+def supersede_earlier(records: Sequence[JobRecord], tracking_uri: str | None = None) -> None:
     """Removes the runs of earlier attempts, pooled ones too, from a sweep without a finished job in this attempt.
 
     The experiment's page then links to them no more. Where a job finished, `track_sweep` replaces them.
     """
-    pooled = {record["experiment"] for record in records if record["status"] != "FAILED"}
-    for experiment in dict.fromkeys(record["experiment"] for record in records):
-        own = [record for record in records if record["experiment"] == experiment and is_own(record, tracking_uri)]
-        known = next((record for record in own if "tracking_uri" in record and record.get("sweep_id")), None)
+    pooled = {record.experiment for record in records if record.status != "FAILED"}
+    for experiment in dict.fromkeys(record.experiment for record in records):
+        own = [record for record in records if record.experiment == experiment and is_own(record, tracking_uri)]
+        known = next((record for record in own if record.tracking_uri and record.sweep_id), None)
         if experiment in pooled or known is None:
             continue
-        uri = track.recorded_uri(known["tracking_uri"])
+        uri = track.recorded_uri(known.tracking_uri)
         if not track.has_experiment(uri, experiment):
             continue
         tracker = track.Tracker(uri, experiment)
-        current = {record["run_id"] for record in own if "run_id" in record}
-        tracker.supersede({"role": "job", "sweep_id": known["sweep_id"]}, current)
-        if tracker.supersede({"role": "sweep", "sweep_id": known["sweep_id"]}, current):
+        current = {record.run_id for record in own if record.run_id}
+        of_sweep = {"sweep_id": str(known.sweep_id)}
+        tracker.supersede({"role": "job", **of_sweep}, current)
+        if tracker.supersede({"role": "sweep", **of_sweep}, current):
             tracker.present([views.jobs_view()], views.description(tracker.experiment_id))
 
 
-def _written_in(record: Mapping[str, Any]) -> Path:
+def _written_in(record: JobRecord) -> Path:
     """The folder in which a job wrote its record."""
-    return Path(record["written_in"])
+    return Path(record.written_in)
 
 
-def _copied(records: Sequence[Mapping[str, Any]]) -> bool:
+def _copied(records: Sequence[JobRecord]) -> bool:
     """Whether the folder was copied or moved after its jobs wrote it."""
-    return any(_written_in(record) != Path(record["folder"]).resolve() for record in records)
+    return any(_written_in(record) != record.folder.resolve() for record in records)
 
 
-def _tracked(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _tracked(records: Sequence[JobRecord]) -> JobRecord:
     """The first job with a known MLflow, else the first job."""
-    return next((record for record in records if "tracking_uri" in record), records[0])
+    return next((record for record in records if record.tracking_uri), records[0])
 
 
 def _refuse_unasked(folder: Path) -> None:
@@ -169,15 +169,14 @@ def _refuse_unasked(folder: Path) -> None:
     """
     records = records_in(folder)
     for record in records:
-        require_fields(record, ["written_in"])
-        track.recorded_uri(record.get("tracking_uri", ""))  # refuses a server that only the folder names
+        track.recorded_uri(record.tracking_uri)  # refuses a server that only the folder names
     here = track.absolute_uri(track.tracking_uri())
-    used = [r for r in records if not (r.get("tracking_configured") or is_own(r, here))]
+    used = [r for r in records if not (r.tracking_configured or is_own(r, here))]
     copied = _copied(records)
     if copied or used:
         of = used[0] if used else _tracked(records)
         was = f"{folder} was written as {_written_in(of).parent}, and " if copied else ""
         raise ConfigError(
-            f"{was}its jobs are in MLflow at {of.get('tracking_uri', 'no place')}, and in use here "
+            f"{was}its jobs are in MLflow at {of.tracking_uri or 'no place'}, and in use here "
             f"is {redact(here)}: say where the sweep's run is to be written by --tracking-uri <one of them>"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 from ragauge import track
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import coloured, csv_text, visible
 from ragauge.estimate.prediction import settings_of
@@ -33,9 +34,9 @@ class _Tracked:
     report: Path | str
 
 
-def is_own(record: Mapping[str, Any], tracking_uri: str | None) -> bool:
+def is_own(record: JobRecord, tracking_uri: str | None) -> bool:
     """Whether the job's run, if any, is at the URI (None: the job's own)."""
-    return tracking_uri is None or record.get("tracking_uri") in (None, redact(tracking_uri))
+    return tracking_uri is None or record.tracking_uri in ("", redact(tracking_uri))
 
 
 def track_sweep(groups: Sequence[Jobs], folder: Path, tracking_uri: str | None) -> None:
@@ -49,14 +50,14 @@ def track_sweep(groups: Sequence[Jobs], folder: Path, tracking_uri: str | None) 
     own = is_own(first.records[0], tracking_uri)
     start = time.perf_counter()
     found = [pooled(replace(jobs, tracked=own)) for jobs in groups]  # of all groups before anything is replaced
-    tracker = track.Tracker(tracking_uri or track.recorded_uri(first.records[0]["tracking_uri"]), first.experiment)
+    tracker = track.Tracker(tracking_uri or track.recorded_uri(first.records[0].tracking_uri), first.experiment)
     track.close_orphans(tracker.uri)
     tracker.replace_runs({"role": "sweep", "sweep_id": first.sweep_id})
     if own:
-        current = {r["run_id"] for one in groups for r in (*one.records, *one.failed) if "run_id" in r}
+        current = {r.run_id for one in groups for r in (*one.records, *one.failed) if r.run_id}
         tracker.supersede({"role": "job", "sweep_id": first.sweep_id}, current)
-        tracker.group({r["run_id"]: sweep.group for sweep in groups if sweep.group
-                       for r in (*sweep.records, *sweep.failed) if "run_id" in r})  # fmt: skip
+        tracker.group({r.run_id: sweep.group for sweep in groups if sweep.group
+                       for r in (*sweep.records, *sweep.failed) if r.run_id})  # fmt: skip
     if len(groups) > 1:
         print(groups_text([sweep.group for sweep in groups]))
     runs = {one.jobs.group: _track_group(one, tracker, folder, own, start) for one in found}
@@ -87,7 +88,7 @@ def _track_group(found: PooledFindings, tracker: track.Tracker, folder: Path, ow
     """
     jobs = found.jobs
     origin = origin_of_sweep(jobs) if own else None
-    params = {"overrides": jobs.records[0]["overrides"], "folder": str(folder)}
+    params = {"overrides": jobs.records[0].overrides, "folder": str(folder)}
     systems = len(dict.fromkeys(jobs.systems))
     name = f"sweep · {f'{jobs.group} · ' if jobs.group else ''}{systems} systems · {len(jobs.records)} jobs"
     note = _note(found, views.sweep_page(tracker.experiment_id, jobs.sweep_id, jobs.group))
@@ -99,15 +100,15 @@ def _track_group(found: PooledFindings, tracker: track.Tracker, folder: Path, ow
         _write_outcomes(jobs, run.folder / "tables")
         elsewhere = f"report.html among the artifacts of MLflow run {run.run_id}"
         tracked = _Tracked(run.run_id, run.file_of("report.html") or elsewhere)
-        if "dataset" in jobs.records[0]:
-            run.dataset(**jobs.records[0]["dataset"])
+        if jobs.records[0].dataset:
+            run.dataset(**jobs.records[0].dataset)
         known = declared(findings())
         for one in found.found.values():
             track.log_found(run, one, known, {} if one.model is None else _settings(jobs))
         own_values = {
             "jobs": len(jobs.records),
             "jobs_failed": len(jobs.failed),
-            "seconds_jobs": sum(r["metrics"]["seconds_total"] for r in jobs.records),
+            "seconds_jobs": sum(r.metrics["seconds_total"] for r in jobs.records),
             "seconds_pooled": time.perf_counter() - start,
         }
         run.metrics(own_values)
@@ -128,9 +129,9 @@ def _tags(jobs: Jobs, origin: SweepOrigin | None) -> dict[str, Any]:
         "role": "sweep",
         "sweep_id": jobs.sweep_id,
         **({"group": jobs.group} if jobs.group else {}),
-        "dataset_digest": jobs.records[0]["dataset_digest"],
+        "dataset_digest": jobs.records[0].dataset_digest,
         **({} if origin is None else origin.tags),
-        **{group: ",".join(dict.fromkeys(r["choices"][group] for r in jobs.records))
+        **{group: ",".join(dict.fromkeys(r.choices[group] for r in jobs.records))
            for group in ("dataset", "retriever", "chunker", "llm", "judge", "measure", "tokenizer")},
     }  # fmt: skip
 
@@ -145,7 +146,7 @@ def _write_outcomes(jobs: Jobs, out: Path) -> None:
 
 def _settings(jobs: Jobs) -> dict[str, Any]:
     """The meaning of the pooled predictor's scores."""
-    of_jobs = [record["settings"] for record in jobs.records]
+    of_jobs = [record.settings for record in jobs.records]
     first = of_jobs[0]
     return settings_of(first["measure"], first["tokenizer"], [n for s in of_jobs for n in s["n_tokens"]])
 
@@ -153,7 +154,7 @@ def _settings(jobs: Jobs) -> dict[str, Any]:
 def _colours(jobs: Jobs) -> dict[str, str]:
     """The colour of every job's run, equal to its system's in the figures."""
     of_system = dict(zip(dict.fromkeys(jobs.systems), itertools.cycle(LINE_COLOURS), strict=False))
-    return {r["run_id"]: of_system[system] for r, system in zip(jobs.records, jobs.systems, strict=True)}
+    return {r.run_id: of_system[system] for r, system in zip(jobs.records, jobs.systems, strict=True)}
 
 
 def _note(found: PooledFindings, page: str) -> str:

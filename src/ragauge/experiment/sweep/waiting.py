@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, chdir, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 from ragauge import track
 from ragauge.contract.errors import DataError
+from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import remember
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.measured import MeasuredJob
@@ -18,34 +19,32 @@ from ragauge.experiment.stages.components import make_pipeline
 from ragauge.store import canonical_json
 
 
-def started_from(records: Sequence[Mapping[str, Any]]) -> AbstractContextManager[None]:
+def started_from(records: Sequence[JobRecord]) -> AbstractContextManager[None]:
     """Resolves relative data paths against the jobs' starting directory within the block."""
-    directory = Path(records[0].get("directory", "."))
+    directory = Path(records[0].directory)
     return chdir(directory) if directory.is_dir() else nullcontext()
 
 
-def waiting_job(record: dict[str, Any]) -> MeasuredJob:
+def waiting_job(record: JobRecord) -> MeasuredJob:
     """A finished job, restored from its record.
 
     Uses the job's own store, ledgers and MLflow, in any directory and environment.
     """
     from omegaconf import OmegaConf
 
-    path = Path(record["folder"])
+    path = record.folder
     cfg: Any = OmegaConf.load(path / ".hydra" / "config.yaml")
-    if not Path(record["store"]).is_dir():
-        raise DataError(
-            f"{record['name']} waits for its verdicts, but the store that it used is gone: {record['store']}"
-        )
-    cfg.store = record["store"]
-    cfg.tracking.uri = track.recorded_uri(record["tracking_uri"])
-    for part, ledger in record.get("ledgers", {}).items():
+    if not Path(record.store).is_dir():
+        raise DataError(f"{record.name} waits for its verdicts, but the store that it used is gone: {record.store}")
+    cfg.store = record.store
+    cfg.tracking.uri = track.recorded_uri(record.tracking_uri)
+    for part, ledger in record.ledgers.items():
         if "ledger" in cfg[part] and "***" not in ledger:
             cfg[part].ledger = ledger
-    if "snapshot" in record:  # the window of traces may have moved since
-        cfg.dataset.snapshot = record["snapshot"]
+    if record.snapshot:  # the window of traces may have moved since
+        cfg.dataset.snapshot = record.snapshot
     remember(OmegaConf.to_container(cfg, resolve=True))
-    folder = JobFolder(path, path.parent, int(record["number"]), record["choices"], tuple(record["overrides"]))
+    folder = JobFolder(path, path.parent, record.number, record.choices, tuple(record.overrides))
     pipeline = make_pipeline(cfg, folder)
     check_measures(pipeline, alone=False)
     return MeasuredJob(pipeline, cfg, folder, record)

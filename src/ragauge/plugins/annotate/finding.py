@@ -64,8 +64,8 @@ class OfSystemsByPeoplesEvidence(Finding):
         wide = jobs.at_n.drop_duplicates(["qid", "system"]).set_index(["qid", "system"])
         of_system: dict[str, tuple[pd.DataFrame, dict[str, float]]] = {}
         for system, record in zip(jobs.systems, jobs.records, strict=True):
-            if record.get(RECORD) and int(record["n_tokens"]) == jobs.n_tokens:
-                scores = {qid: float("nan") if one is None else one for qid, one in record[RECORD].items()}
+            if record.added.get(RECORD) and record.n_tokens == jobs.n_tokens:
+                scores = {qid: float("nan") if one is None else one for qid, one in record.added[RECORD].items()}
                 of_system[system] = (wide.xs(system, level="system").reset_index(), scores)
         if not of_system:
             return None

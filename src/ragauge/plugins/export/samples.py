@@ -11,8 +11,9 @@ import pandas as pd
 
 from ragauge.contract.answer_measures import NO_CONTEXT, NOT_SAMPLED
 from ragauge.contract.errors import DataError
+from ragauge.contract.job_files import OUTCOMES_FILE, read_table
 from ragauge.contract.output_files import refuse_foreign, write_output
-from ragauge.contract.records import OUTCOMES_FILE, RECORD_FILE, read_record, read_table, require_fields
+from ragauge.contract.record import RECORD_FILE, JobRecord
 from ragauge.contract.topics import HISTORY, attributes_of, references
 from ragauge.retrieval.contexts import contexts_at
 
@@ -43,14 +44,14 @@ def samples(folder: Path) -> Iterator[dict[str, Any]]:
             f"{folder} is no folder of a finished job: it holds no {missing[0]}; of a sweep name a job's, "
             "such as multirun/<date>/<time>/0"
         )
-    record, outcomes = read_record(folder / RECORD_FILE), read_table(folder, OUTCOMES_FILE)
-    if "entries" not in record:
+    record, outcomes = JobRecord.read(folder / RECORD_FILE), read_table(folder, OUTCOMES_FILE)
+    if not record.entries:
         raise DataError(f"{folder}: its job retrieved nothing, so there are no samples")
-    require_fields(record, ["store", "n_tokens"])
+    record.require("store")
     topics, evidence = stored(record, "dataset", "topics"), stored(record, "dataset", "evidence")
     layouts, prefixes = (stored(record, "context", frame) for frame in ("layouts", "prefixes"))
-    contexts = contexts_at(layouts, prefixes, record["n_tokens"]).merge(
-        prefixes.loc[prefixes["n_tokens"] == record["n_tokens"], ["qid", "layout"]]
+    contexts = contexts_at(layouts, prefixes, record.n_tokens).merge(
+        prefixes.loc[prefixes["n_tokens"] == record.n_tokens, ["qid", "layout"]]
     )
     contexts = contexts.merge(layouts[["qid", "layout", "starts"]], on=["qid", "layout"]).set_index("qid")
     parts = evidence.dropna(subset="text").sort_values(["qid", "part"]).groupby("qid")["text"].agg(list)
@@ -84,10 +85,10 @@ def _contexts(context: Mapping[Any, Any]) -> dict[str, Any]:
     return {"retrieved_contexts": _pieces(context["text"], context["starts"][: len(docnos)]), "docnos": docnos}
 
 
-def _without_contexts(record: Mapping[str, Any]) -> set[str]:
+def _without_contexts(record: JobRecord) -> set[str]:
     """The topics with unknown contexts, in a job of texts brought by a system."""
-    of_run = record["entries"].get("run")
-    if of_run is None or not (Path(record["store"]) / "run" / of_run / "unranked.parquet").is_file():
+    of_run = record.entries.get("run")
+    if of_run is None or not (Path(record.store) / "run" / of_run / "unranked.parquet").is_file():
         return set()
     unranked = stored(record, "run", "unranked")
     return set(unranked.loc[unranked["why"] == NO_CONTEXT, "qid"])
@@ -99,11 +100,11 @@ def _pieces(text: str, starts: Any) -> list[str]:
     return [text[start:end] for start, end in zip(starts, ends, strict=bool(len(starts)))]
 
 
-def stored(record: Mapping[str, Any], stage: str, frame: str) -> pd.DataFrame:
+def stored(record: JobRecord, stage: str, frame: str) -> pd.DataFrame:
     """A frame in the store by a stage of the job; DataError if it is gone."""
     try:
-        return read_table(Path(record["store"]) / stage / record["entries"][stage], f"{frame}.parquet")
+        return read_table(Path(record.store) / stage / record.entries[stage], f"{frame}.parquet")
     except (KeyError, OSError, DataError) as error:
         raise DataError(
-            f"{record['name']}: the store {record['store']} no longer holds its {frame}: run the job again"
+            f"{record.name}: the store {record.store} no longer holds its {frame}: run the job again"
         ) from error

@@ -6,7 +6,7 @@ import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from ragauge.contract.frames import HALLUCINATIONS
 from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.outcomes import PROBABILITY_COLUMNS
 from ragauge.contract.output_files import replacing
+from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import remember
 from ragauge.contract.visible import csv_text
 from ragauge.estimate.outcomes import CLASSES, of_these_topics, with_classes
@@ -82,20 +83,20 @@ class Foreseen:
 def execute(cfg: DictConfig, folder: JobFolder) -> int:
     """Foresees the window of a config, and logs it; returns the exit code, as `experiment.job.execute`."""
     settle(cfg)
-    record = first_record(cfg, folder) | {"role": "foresee"}
+    record = replace(first_record(cfg, folder), role="foresee")
     places: dict[str, str | Path] = {STORE: str(cfg.store), OUTPUT: folder.path}
     uri = track.absolute_uri(track.tracking_uri(cfg.tracking.uri))
-    return guarded(folder, record, lambda: _run(cfg, folder, record), places, lambda: track.local_database(uri))
+    return guarded(record, lambda: _run(cfg, folder, record), places, lambda: track.local_database(uri))
 
 
-def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
+def _run(cfg: DictConfig, folder: JobFolder, record: JobRecord) -> None:
     from omegaconf import OmegaConf
 
     start = time.perf_counter()
     remember(OmegaConf.to_container(cfg, resolve=True))
     if cfg.predictor is None:
         raise ConfigError("predictor=null: give the predictor, such as predictor=models:/risk/1 or its predictor.json")
-    record |= pin_window(cfg, folder)
+    record.snapshot = pin_window(cfg, folder)
     pipeline = make_pipeline(cfg, folder)
     model, settings = _predictor(cfg)
     features = [str(name) for name in getattr(model, "feature_names_in_", ["ir_score"])]
@@ -106,10 +107,10 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     if cfg.dry_run:
         _dry_run(cfg, folder, record)
         return
-    tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
+    tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record.experiment)
     tags = {**first_tags(cfg, folder), "role": "foresee", "predictor": str(cfg.predictor)}
-    with tracker.run(f"foresee · {record['name']}", logged_params(cfg), tags, cfg.tracking.note, None) as run:
-        record |= {"run_id": run.run_id, "experiment_id": run.experiment_id}
+    with tracker.run(f"foresee · {record.name}", logged_params(cfg), tags, cfg.tracking.note, None) as run:
+        record.run_id, record.experiment_id = run.run_id, run.experiment_id
         refuse_lost()
         (run.folder / "config").mkdir()
         write_config(cfg, folder, run.folder / "config")
@@ -126,8 +127,8 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
             found.topics.to_parquet(draft, index=False)
         with replacing(folder.path / f"{TABLE}.csv") as draft:
             draft.write_text(csv_text(found.topics), encoding="utf-8", newline="")
-        record |= {"metrics": found.metrics, "dataset_digest": pipeline.entry("dataset").digest}
-    record["status"] = "FINISHED"
+        record.metrics, record.dataset_digest = found.metrics, pipeline.entry("dataset").digest
+    record.status = "FINISHED"
     for line in lines(found, reference):
         log.info("%s", line)
     log.info("  the topics at risk: %s", folder.path / f"{TABLE}.csv")
@@ -167,7 +168,7 @@ def _refuse_other_features(settings: Mapping[str, Any], here: Mapping[str, str],
         log.warning("predictor used on other ground: other settings of %s", ", ".join(other))
 
 
-def _dry_run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
+def _dry_run(cfg: DictConfig, folder: JobFolder, record: JobRecord) -> None:
     from omegaconf import OmegaConf
 
     from ragauge.experiment.prepared import dry_run

@@ -50,7 +50,7 @@ class Foresees(Finding):
 
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """`Foresight`; None if there is no target to compare with."""
-        target = jobs.records[0].get("foresight", {}).get("target")
+        target = jobs.records[0].foresight.get("target")
         value = foresight(jobs.at_n, jobs.answer_measures, target, jobs.n_boot, jobs.seed)
         if value is None:
             return None

@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -16,6 +16,7 @@ from ragauge.contract.errors import ConfigError, DataError, RagaugeError
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metrics import MISSING, OF_VERDICTS
 from ragauge.contract.outcomes import PREFIX
+from ragauge.contract.record import JobRecord
 from ragauge.contract.visible import visible
 from ragauge.findings.order import metrics_of_jobs
 from ragauge.plugins.gate.baseline import (
@@ -120,9 +121,7 @@ def check_recorded(cfg: DictConfig) -> None:
         raise ConfigError("gate: recorded outcomes have no baseline to be compared with; leave tolerance out")
 
 
-def enforce(
-    cfg: DictConfig, record: Mapping[str, Any], slices: Callable[[], pd.DataFrame | None] = lambda: None
-) -> None:
+def enforce(cfg: DictConfig, record: JobRecord, slices: Callable[[], pd.DataFrame | None] = lambda: None) -> None:
     """Checks a finished job, by its record, against the gate of its config.
 
     GateError (exit code 3) where a rule that blocks is not met, DataError where one cannot be decided; what
@@ -131,10 +130,10 @@ def enforce(
     gate = gate_of(cfg)
     if not gate.rules:
         return
-    job = Gated(record["name"], record["run_id"], record["metrics"], slices)
+    job = Gated(record.name, record.run_id, record.metrics, slices)
     if gate.compares or gate.look or cfg.judge.get("looks"):
         reader = Reader(tracking_uri(cfg.tracking.uri))
-        run = reader.run(record["run_id"])
+        run = reader.run(record.run_id)
         job = replace(job, run=run, reader=reader, looks=OwnLooks.of_run(gate, run))
     result = evaluate(gate, [job], cfg.tracking.uri)
     for check in result.told:

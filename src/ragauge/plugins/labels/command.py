@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sheet = make_sheet(rows, given.budget, given.seed, given.out, given.earlier, given.uniform)
     table = sheet.rows
     if given.queue is not None:
-        uri = given.tracking_uri or recorded_uri(sweeps[0].records[0]["tracking_uri"])
+        uri = given.tracking_uri or recorded_uri(sweeps[0].records[0].tracking_uri)
         table = in_queue(table, given.queue, uri, sweeps[0].experiment)
     write_output(given.out, sheet_text(table))
     known, labelled = sheet.expected, int(table["label"].notna().sum())

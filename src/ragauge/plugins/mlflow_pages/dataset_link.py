@@ -29,6 +29,6 @@ class Linked(JobFinding):
             place = json.dumps({"dataset_id": known.dataset_id})
             entity = Dataset(known.name, known.digest, "mlflow_evaluation_dataset", place, known.schema, known.profile)
             client.log_inputs(
-                job.record["run_id"], [DatasetInput(entity, [InputTag("mlflow.data.context", "evaluation")])]
+                job.record.run_id, [DatasetInput(entity, [InputTag("mlflow.data.context", "evaluation")])]
             )
         return Found(known.dataset_id)

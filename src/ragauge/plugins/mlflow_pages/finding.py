@@ -69,12 +69,12 @@ class Pages(JobFinding):
         if not whole:
             if not asked or not job.outcomes["answer"].notna().any():
                 return None
-            if record["sweep_id"] is not None:
+            if record.sweep_id is not None:
                 return Found(record={PAGE: _page(job)})
         uri = absolute_uri(tracking_uri(cfg.tracking.uri))
         try:
             with quiet(), at(uri) as client, reachable(uri):
-                given = client, record["experiment_id"], record["run_id"]
+                given = client, record.experiment_id, record.run_id
                 if not asked:
                     write_traces(*given, topics_of(Answered.of(job)), source_of(*_judge(job)))
                     return None
@@ -109,7 +109,7 @@ def _page(job: Job) -> dict[str, Any]:
 
 def _judge(job: Job) -> tuple[str, bool]:
     """The option of the job's judge, and whether it asks an LLM."""
-    return job.record["choices"].get("judge", "ragauge"), job.pipeline.components.judge.kind == "chat"
+    return job.record.choices.get("judge", "ragauge"), job.pipeline.components.judge.kind == "chat"
 
 
 def source_of(judge: str, asks: bool) -> AssessmentSource:
@@ -179,7 +179,7 @@ def _add_feedback(client: MlflowClient, topics: Sequence[TopicTrace], source: As
 def _measured_traces(job: Job) -> dict[str, str]:
     """The measured traces by qid, if they lie in the job's experiment."""
     source: Monitored | None = traced(job.pipeline)
-    if source is None or place_of(source) != own_place(job.cfg, job.record["experiment"]):
+    if source is None or place_of(source) != own_place(job.cfg, job.record.experiment):
         return {}
     found: dict[str, str] = source.trace_ids(job.frame("topics"))
     return found

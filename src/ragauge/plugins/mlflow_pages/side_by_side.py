@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -13,9 +11,8 @@ import pandas as pd
 from ragauge.contract.finding import Finding, Found, Founds, Section, Shown, Text
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import Jobs
-from ragauge.contract.records import RECORD_FILE
+from ragauge.contract.record import JobRecord
 from ragauge.experiment.described import where_text
-from ragauge.experiment.folder import write_json
 from ragauge.plugins.mlflow_pages.finding import PAGE, RUN_TAG, source_of, write_evaluation
 from ragauge.plugins.mlflow_pages.topics import Answered, Feedback, evaluation_metrics, topics_of
 from ragauge.track import absolute_uri, recorded_uri
@@ -50,22 +47,22 @@ class SideBySide(Finding):
         of_system = {
             system: record
             for system, record in rows
-            if RUN_TAG in record or (jobs.tracked and PAGE in record)
-            if int(record["n_tokens"]) == (record.get(PAGE, {}).get("n_tokens") or jobs.n_tokens)
+            if RUN_TAG in record.added or (jobs.tracked and PAGE in record.added)
+            if record.n_tokens == (record.added.get(PAGE, {}).get("n_tokens") or jobs.n_tokens)
         }
         best = [system for system in found["leaderboard"].frame["system"] if system in of_system][:2]
         if len(best) < 2:
             return None
         pair = [(system, of_system[system]) for system in best]
-        first, n_tokens = pair[0][1], int(pair[0][1]["n_tokens"])
+        first, n_tokens = pair[0][1], pair[0][1].n_tokens
         try:
-            if not all(RUN_TAG in record for _, record in pair):
+            if not all(RUN_TAG in record.added for _, record in pair):
                 _write(jobs, pair)
         except Exception as error:  # the sweep's results do not hang on a page
             told = next(iter(str(error).splitlines()), type(error).__name__)
             return Found(Pair((best[0], best[1]), n_tokens, "", told))
-        page = comparison_page(first["experiment_id"], *(record[RUN_TAG] for _, record in pair))
-        return Found(Pair((best[0], best[1]), n_tokens, where_text(first["tracking_uri"], page)))
+        page = comparison_page(first.experiment_id, *(record.added[RUN_TAG] for _, record in pair))
+        return Found(Pair((best[0], best[1]), n_tokens, where_text(first.tracking_uri, page)))
 
     def show(self, jobs: Jobs, value: Pair, found: Founds) -> Shown:
         """Prints the address on the terminal and in the report."""
@@ -83,26 +80,26 @@ class SideBySide(Finding):
         )
 
 
-def _write(jobs: Jobs, pair: Sequence[tuple[str, dict[str, Any]]]) -> None:
+def _write(jobs: Jobs, pair: Sequence[tuple[str, JobRecord]]) -> None:
     """Writes the missing evaluation runs of two jobs, and records their ids in the jobs' records, also on disk."""
     by_job = dict(list(jobs.outcomes.groupby(["system", "n_tokens"])))
-    rows = [by_job[name, record["n_tokens"]] for name, record in pair]
+    rows = [by_job[name, record.n_tokens] for name, record in pair]
     agreed = agreeing(rows[0], rows[1], [name for name, _ in pair])
     for (_, record), outcomes in zip(pair, rows, strict=True):
-        if RUN_TAG in record:
+        if RUN_TAG in record.added:
             continue
-        page, file = record[PAGE], Path(record["folder"]) / RECORD_FILE
+        page = record.added[PAGE]
         job = Answered.stored(record, page, outcomes, jobs.answer_measures)
         topics = [
             replace(topic, feedback={AGREES: agreed[topic.qid], **topic.feedback}) if topic.qid in agreed else topic
             for topic in topics_of(job, most=page["topics"])
         ]
-        values = evaluation_metrics(record["metrics"], outcomes, jobs.answer_measures)
-        uri = absolute_uri(recorded_uri(record["tracking_uri"]))
+        values = evaluation_metrics(record.metrics, outcomes, jobs.answer_measures)
+        uri = absolute_uri(recorded_uri(record.tracking_uri))
         with quiet(), at(uri) as client, reachable(uri):
-            given = client, record["experiment_id"], record["run_id"], topics
-            record[RUN_TAG] = write_evaluation(*given, source_of(*page["judge"]), values, again=False)
-        write_json(file, {**json.loads(file.read_text(encoding="utf-8")), RUN_TAG: record[RUN_TAG]})
+            given = client, record.experiment_id, record.run_id, topics
+            record.added[RUN_TAG] = write_evaluation(*given, source_of(*page["judge"]), values, again=False)
+        record.write()
 
 
 def agreeing(first: pd.DataFrame, second: pd.DataFrame, names: Sequence[str]) -> dict[str, Feedback]:

@@ -17,6 +17,7 @@ from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.jobs import Job
 from ragauge.contract.metrics import in_group
+from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import redact_config
 from ragauge.findings.cost import per_topic
 from ragauge.plugins.mlflow_pages.prompts import LINKED, Version, as_tag, linked_prompts
@@ -50,12 +51,12 @@ class Systems(JobFinding):
         of, record = job.pipeline.components, job.record
         uri = absolute_uri(tracking_uri(job.cfg.tracking.uri))
         with quiet(), at(uri) as client, reachable(uri):
-            run = client.get_run(record["run_id"])
+            run = client.get_run(record.run_id)
             prompts = linked_prompts(client, job.cfg, of, run.info.experiment_id)
             parts = {group: getattr(of, group) for group in GROUPS if group != "dataset"}
             parts |= {f"{ANSWERS}.{name}": measure for name, measure in of.answers.items()}
             identities = {name: job.pipeline.identity_of(part) for name, part in parts.items()}
-            params = _params(identities, record["choices"], prompts)
+            params = _params(identities, record.choices, prompts)
             lock = job.pipeline.store.root / "systems.lock"
             model_id = model_of(client, run, _name(record), digest_of(identities), params, lock)
             values = evaluation_metrics(found["estimates"].metrics, job.outcomes, job.answer_measures)
@@ -126,9 +127,9 @@ def _link(client: MlflowClient, run: Run, model_id: str, prompts: Mapping[str, V
         client.set_logged_model_tags(model_id, tags)
 
 
-def _name(record: Mapping[str, Any]) -> str:
+def _name(record: JobRecord) -> str:
     """The job's name without its budget, in characters allowed in a model's name."""
-    parts = [part for part in record["name"].split(" · ") if not part.startswith("N=")]
+    parts = [part for part in record.name.split(" · ") if not part.startswith("N=")]
     return re.sub(r"[/:.%\"']", "-", " · ".join(parts))
 
 

@@ -16,6 +16,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES, rows_where
 from ragauge.contract.jobs import Job
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.record import JobRecord
 from ragauge.contract.topics import CONVERSATION, references
 from ragauge.estimate.outcomes import LACK, RIGHT
 from ragauge.track import CLASS
@@ -105,12 +106,12 @@ class Answered:
 
     @classmethod
     def stored(
-        cls, record: Mapping[str, Any], page: Mapping[str, Any], outcomes: pd.DataFrame,
+        cls, record: JobRecord, page: Mapping[str, Any], outcomes: pd.DataFrame,
         measures: Sequence[AnswerMeasureInfo],
     ) -> Answered:  # fmt: skip
         """Builds it from the job's record, with its entry `PAGE` and its outcomes; reads the rest from its store."""
-        frame = partial(_of_store, Path(record["store"]), page["frames"])
-        return cls(outcomes, int(record["n_tokens"]), measures, frame, page["model"], page["price"])
+        frame = partial(_of_store, Path(record.store), page["frames"])
+        return cls(outcomes, record.n_tokens, measures, frame, page["model"], page["price"])
 
 
 def _of_job(job: Job, name: str, qids: Collection[str]) -> pd.DataFrame:

@@ -27,6 +27,7 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.metrics import IR_SCORE
+from ragauge.contract.record import JobRecord
 from ragauge.estimate import bounded_mean, fit_zones, share_estimates, summary
 from ragauge.estimate.clusters import clustered_line, clusterings
 from ragauge.estimate.outcomes import clusters_of
@@ -65,7 +66,7 @@ class Recorded:
     alphas: pd.DataFrame
 
     @classmethod
-    def of(cls, rows: pd.DataFrame, shares: Any, record: Mapping[str, Any], where: object) -> Recorded:
+    def of(cls, rows: pd.DataFrame, shares: Any, record: JobRecord, where: object) -> Recorded:
         """The estimates with the settings of a job's record.
 
         shares: the known shares of the classes of systems without a judge. DataError, which names `where`, without a
@@ -75,7 +76,7 @@ class Recorded:
         judged, others = rows[of_judged], rows[~of_judged]
         if judged.empty:
             raise DataError(f"{where}: no row has a label")
-        n_boot, seed, estimate, zones = (record[name] for name in ("bootstrap", "seed", "estimate", "zones"))
+        n_boot, seed, estimate, zones = record.bootstrap, record.seed, record.estimate, record.zones
         estimates = summary.estimate(judged, n_boot, seed, **estimate, zones=zones)
         h, k = estimates.thresholds.h.value, estimates.thresholds.k.value
         foreseen = foresee(judged, others, h, k, shares, **estimate, seed=seed)

@@ -9,6 +9,7 @@ from ragauge import track
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.loading import build
+from ragauge.contract.record import JobRecord
 from ragauge.experiment.described import last_place
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gates import gates
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 
-def run_recorded(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
+def run_recorded(cfg: DictConfig, folder: JobFolder, record: JobRecord) -> None:
     """Logs the estimates of recorded outcomes as an MLflow run with metrics, tables, figures and a report."""
     from omegaconf import OmegaConf
 
@@ -34,18 +35,18 @@ def run_recorded(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> 
     file = source.files()["outcomes"]
     digest = file_digest(file)
     if cfg.dry_run:
-        record["status"] = "DRY RUN"
-        print(f"{record['name']:<32} no LLM calls")
+        record.status = "DRY RUN"
+        print(f"{record.name:<32} no LLM calls")
         return
     value = Recorded.of(source.outcomes(plain["cluster"]), source.judged_shares, record, file)
-    tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record["experiment"])
-    opened = (record["name"], track.flatten(plain), first_tags(cfg, folder), cfg.tracking.note)
+    tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record.experiment)
+    opened = (record.name, track.flatten(plain), first_tags(cfg, folder), cfg.tracking.note)
     compared: list[str] = []
     with tracker.run(*opened, folder.ended_run) as run:
-        record |= {"run_id": run.run_id, "experiment_id": run.experiment_id, "dataset_digest": digest}
+        record.run_id, record.experiment_id, record.dataset_digest = run.run_id, run.experiment_id, digest
         refuse_lost()
         run.tag({"dataset_digest": digest})
-        found = value.found(record["experiment"], cfg.tracking.note or "")
+        found = value.found(record.experiment, cfg.tracking.note or "")
         track.log_found(run, found)
         found.files[REPORT](folder.path / REPORT)
         (run.folder / "config").mkdir()
@@ -54,9 +55,9 @@ def run_recorded(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> 
         run.metrics(times)
         if folder.origin:
             compared = folder.origin.compared(tracker, run)
-        record |= {"metrics": {**found.metrics, **times}}
-    tracker.present([views.jobs_view()], views.description(record["experiment_id"]), replace=False)
-    record["status"] = "FINISHED"
+        record.metrics = {**found.metrics, **times}
+    tracker.present([views.jobs_view()], views.description(record.experiment_id), replace=False)
+    record.status = "FINISHED"
     print(*value.lines, *compared, sep="\n")
     print(f"report: {folder.path / REPORT}")
     print(last_place(cfg, folder, record))

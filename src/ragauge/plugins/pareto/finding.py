@@ -104,14 +104,14 @@ def score_against_cost(jobs: Jobs) -> pd.DataFrame:
     have it (`latency` is then true), else those of a batch. on_* say whether the job is on the Pareto frontier of the
     score against that cost.
     """
-    metrics = [record["metrics"] for record in jobs.records]
+    metrics = [record.metrics for record in jobs.records]
     judged = all(m.get(MISSING, 1) <= 1 - LEAST_JUDGED for m in metrics)
     measured = all(_P50 in m for m in metrics)
     sources = {**_COSTS, "seconds": _P50 if measured else _COSTS["seconds"]}
     table = pd.DataFrame(
         {
             "system": jobs.systems,
-            "n_tokens": [int(record["n_tokens"]) for record in jobs.records],
+            "n_tokens": [record.n_tokens for record in jobs.records],
             "measure": "correct" if judged else "ir_score",
             "score": [float(m.get("correct_share" if judged else "ir_score", "nan")) for m in metrics],
             **{name: [float(m.get(key, "nan")) for m in metrics] for name, key in sources.items()},

@@ -27,6 +27,7 @@ from ragauge.contract.finding import (
 from ragauge.contract.jobs import Jobs, settings_of, systems_of
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metrics import METRICS, capitalised
+from ragauge.contract.record import JobRecord
 from ragauge.findings.tables import number
 from ragauge.plugins.parts.ablation import NONE, ablation, gains
 
@@ -34,7 +35,6 @@ _RECORDED = "recorded"  # root key that picks a recorded system: its contexts an
 # Where nothing is retrieved, none of these changes an answer.
 _OF_RETRIEVAL = ("chunker", "embedder", "rewriter", "retriever", "reranker", "expander", "compressor", "order")
 
-Record = Mapping[str, Any]
 Settings = dict[str, dict[str, str]]
 
 
@@ -190,16 +190,16 @@ def _at_n(jobs: Jobs) -> pd.DataFrame:
     return pd.concat([at_n, largest], ignore_index=True) if len(largest) else at_n
 
 
-def _llm_only(records: Sequence[Record]) -> list[str]:
+def _llm_only(records: Sequence[JobRecord]) -> list[str]:
     """The systems that retrieve nothing: by their config, or recorded ones without any context."""
     named = list(zip(systems_of(records), records, strict=True))
     retrieving = {system for system, record in named if not _retrieves_nothing(record)}
     return [system for system in dict.fromkeys(name for name, _ in named) if system not in retrieving]
 
 
-def _retrieves_nothing(record: Record) -> bool:
-    chosen = record["choices"].get("retriever")
-    return chosen == NONE or (chosen == _RECORDED and record["metrics"].get("context_tokens") == 0)
+def _retrieves_nothing(record: JobRecord) -> bool:
+    chosen = record.choices.get("retriever")
+    return chosen == NONE or (chosen == _RECORDED and record.metrics.get("context_tokens") == 0)
 
 
 def _llm_alone(settings: Settings, system: str, alone: Sequence[str]) -> str | None:
@@ -235,21 +235,21 @@ def chunk_sizes(jobs: Jobs) -> pd.DataFrame | None:
     for system, record in zip(jobs.systems, jobs.records, strict=True):
         if system in alone:
             continue
-        own, metrics = settings[system], record["metrics"]
+        own, metrics = settings[system], record.metrics
         made = [metrics.get(f"seconds_made_{stage}") for stage in ("chunks", "index")]
         known = {
             "chunks": _label(record, own, varied),
             "system": " · ".join(v if "." not in f else f"{f}={v}" for f, v in own.items() if f not in varied),
             "n_chunks": metrics.get("n_chunks"),
-            "seconds": None if None in made else sum(made),
+            "seconds": None if None in made else sum(filter(None, made)),
         }
-        for n, score in record["ir_score_at_n"].items():
-            rows[system, int(n)] = {**known, "n_tokens": int(n), "ir_score": float(score)}
+        for n, score in record.ir_score_at_n.items():
+            rows[system, n] = {**known, "n_tokens": n, "ir_score": float(score)}
     columns = ["chunks", "system", "n_tokens", "ir_score", "n_chunks", "seconds"]
     found = pd.DataFrame(rows.values(), columns=columns)
     return found if len(found) else None
 
 
-def _label(record: Record, own: Mapping[str, str], varied: Sequence[str]) -> str:
+def _label(record: JobRecord, own: Mapping[str, str], varied: Sequence[str]) -> str:
     dotted = [f"{f.partition('.')[2]}={own[f]}" for f in varied if "." in f and f in own]
-    return ", ".join([str(record["choices"].get("chunker", "?")), *dotted])
+    return ", ".join([str(record.choices.get("chunker", "?")), *dotted])

@@ -118,7 +118,7 @@ def plan(sweep: Jobs, asked: Asked) -> StudyPlan:
                 "--comparisons: only with --correction holm of a --difference, which divides alpha by them"
             )
         comparisons = 1
-    seed = int(sweep.records[0]["seed"])
+    seed = sweep.records[0].seed
     pairs = plan_topics(
         rows,
         asked.measure,
@@ -136,7 +136,7 @@ def plan(sweep: Jobs, asked: Asked) -> StudyPlan:
         n_topics=asked.topics,
         confidence=asked.confidence,
         seed=seed,
-        estimate=sweep.records[0]["estimate"],
+        estimate=sweep.records[0].estimate,
     )
     same = alike(rows, answers=sweep.answer_measures)
     cannot_tell = alike_sentences(_name(asked.measure, sweep), same[asked.measure]) if asked.measure in same else []

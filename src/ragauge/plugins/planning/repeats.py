@@ -79,8 +79,8 @@ def plan_repeats(sweep: Jobs, topic_price: float) -> pd.DataFrame:
     """
     rows = []
     for record, system in zip(sweep.records, sweep.systems, strict=True):
-        found = record["metrics"]
-        if int(record["n_tokens"]) != sweep.n_tokens or "repeat_variance_topic" not in found:
+        found = record.metrics
+        if record.n_tokens != sweep.n_tokens or "repeat_variance_topic" not in found:
             continue
         parts = [float(found.get(f"repeat_variance_{name}", 0.0)) for name in _PARTS]
         n, r, k = (float(found[f"repeat_{name}"]) for name in ("topics", "answers", "verdicts"))

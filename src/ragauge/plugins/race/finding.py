@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -151,10 +150,10 @@ def bounds_figure(race: Mapping[str, Any], names: Mapping[int, str]) -> Figure:
 def _names(jobs: Jobs) -> dict[int, str]:
     """The system of each job by its number; with its budget if a system has several."""
     records = [*jobs.records, *jobs.failed]
-    systems = [str(record.get("system", record["name"])) for record in records]
+    systems = [record.system or record.name for record in records]
     several = len(set(systems)) < len(systems)
     return {
-        int(record["number"]): f"{system} · N={record['n_tokens']}" if several else system
+        record.number: f"{system} · N={record.n_tokens}" if several else system
         for record, system in zip(records, systems, strict=True)
     }
 
@@ -162,8 +161,8 @@ def _names(jobs: Jobs) -> dict[int, str]:
 def _race_of(jobs: Jobs) -> dict[str, Any] | None:
     """The race of these jobs' attempt at the sweep; None if they did not race."""
     record = jobs.records[0]
-    file = Path(str(record.get("folder", ""))).parent / RACE_FILE
+    file = record.folder.parent / RACE_FILE
     if not file.is_file():
         return None
     race: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return race if race["attempt"] == record.get("attempt") else None
+    return race if race["attempt"] == record.attempt else None

@@ -18,11 +18,10 @@ import numpy as np
 import pandas as pd
 
 from ragauge.contract.errors import ConfigError, GateError
-from ragauge.contract.output_files import write_output
-from ragauge.contract.records import attempt_of
+from ragauge.contract.job_files import attempt_of
+from ragauge.contract.output_files import write_json, write_output
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import sheet_text, visible
-from ragauge.experiment.folder import write_json
 from ragauge.plugins.race.course import Course, Rules, run_race
 from ragauge.plugins.race.strata import errors, interleaved, run_stratified_race
 from ragauge.plugins.race.systems import System, make_systems

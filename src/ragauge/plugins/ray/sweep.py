@@ -5,7 +5,6 @@ Ray does not repeat a task by itself here: so it is known, and logged, which job
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -21,7 +20,7 @@ from ragauge import __version__
 from ragauge.contract import interruption
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.progress import progress
-from ragauge.contract.records import RECORD_FILE
+from ragauge.contract.record import RECORD_FILE, Record
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
 from ragauge.plugins.ray.job import Ended, Sent, run_here, run_sent
@@ -56,13 +55,13 @@ class _Job:
     def __post_init__(self) -> None:
         self.record = self._text()
 
-    def written(self) -> dict[str, Any]:
-        """The record that the job wrote at its end; {} while unwritten or if interrupted."""
+    def written(self) -> Record | None:
+        """The record that the job wrote at its end; None while unwritten or if interrupted."""
         text = self._text()
         if text is None or text == self.record:
-            return {}
-        record: dict[str, Any] = json.loads(text)
-        return {} if record.get("exit_code") in interruption.CODES else record
+            return None
+        record = Record.read(self.folder / RECORD_FILE)
+        return None if record.exit_code in interruption.CODES else record
 
     def _text(self) -> str | None:
         with suppress(OSError):
@@ -240,7 +239,7 @@ class _Sweep:
     def _close(self, job: _Job) -> None:
         record = job.written()
         job.ended = True
-        failed = record.get("status") == "FAILED"
+        failed = record is not None and record.status == "FAILED"
         self._failed += failed
         self._done += not failed
         self._bar.update()

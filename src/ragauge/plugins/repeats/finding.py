@@ -109,9 +109,9 @@ class RepeatsOfSystems(Finding):
     def compute(self, jobs: Jobs, found: Founds) -> Found | None:
         """The jobs' metrics, a row per system at the sweep's budget; None if none has repeats."""
         rows = [
-            {"system": system, **{name: value for name, value in record["metrics"].items() if _is_own(name)}}
+            {"system": system, **{name: value for name, value in record.metrics.items() if _is_own(name)}}
             for system, record in zip(jobs.systems, jobs.records, strict=True)
-            if int(record["n_tokens"]) == jobs.n_tokens and "repeat_answers" in record["metrics"]
+            if record.n_tokens == jobs.n_tokens and "repeat_answers" in record.metrics
         ]
         if not rows:
             return None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragauge import track
 from ragauge.contract.groups import CALLS
 from ragauge.contract.progress import progress
+from ragauge.contract.record import JobRecord
 
 if TYPE_CHECKING:
     from ragauge.contract.jobs import Jobs
@@ -29,7 +30,7 @@ class SweepOrigin:
     records: those of the new jobs. group: the name of their group; "" where the sweep has no other.
     """
 
-    records: Sequence[Mapping[str, Any]]
+    records: Sequence[JobRecord]
     run_id: str | None
     group: str
 
@@ -52,17 +53,17 @@ class SweepOrigin:
 
 def of_sweep(jobs: Jobs) -> SweepOrigin:
     """The jobs that a sweep's jobs repeat; at least some are reruns."""
-    again = [record for record in jobs.records if "rerun" in record]
-    return SweepOrigin(again, again[0]["rerun"]["sweep"], jobs.group)
+    again = [record for record in jobs.records if "rerun" in record.added]
+    return SweepOrigin(again, again[0].added["rerun"]["sweep"], jobs.group)
 
 
-def _jobs_compared(reader: track.Reader, records: Sequence[Mapping[str, Any]]) -> list[str]:
+def _jobs_compared(reader: track.Reader, records: Sequence[JobRecord]) -> list[str]:
     """The number of rerun jobs whose metrics are all equal, and the first others."""
     unequal = []
     with progress(len(records), "comparing old and new", "job") as bar:
         for record in records:
-            text, equal = compared(reader, record["rerun"]["run_id"], record["run_id"])
-            unequal += [] if equal else [f"{record['name']}: {text}"]
+            text, equal = compared(reader, record.added["rerun"]["run_id"], record.run_id)
+            unequal += [] if equal else [f"{record.name}: {text}"]
             bar.update()
     more = len(unequal) - _MAX_JOBS
     return [

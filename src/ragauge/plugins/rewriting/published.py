@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, Num, Section, Shown, Text
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.record import JobRecord
 
 
 class Published(Finding):
@@ -51,12 +51,12 @@ _TABLES: Mapping[str, Mapping[str, Sequence[float]]] = {
 }
 
 
-def published_rankings(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+def published_rankings(records: Sequence[JobRecord]) -> dict[str, dict[str, float]]:
     """{name: {metric: value}} of the study's tables, if the jobs have its preset; else {}.
 
     The metrics are named as MLflow's are: p_at_1 to f1_at_5.
     """
-    if any(record["choices"].get("experiment") != PRESET for record in records):
+    if any(record.choices.get("experiment") != PRESET for record in records):
         return {}
     return {
         f"{name} (published)": {

@@ -193,7 +193,7 @@ def abilities_of(jobs: Jobs) -> Abilities | None:
     A system is what the sweep varies but for the condition.
     """
     named = list(zip(jobs.systems, jobs.records, strict=True))
-    own = [(name, record) for name, record in named if "condition" in record]
+    own = [(name, record) for name, record in named if record.condition is not None]
     if not own:
         return None
     records = [record for _, record in own]
@@ -201,9 +201,9 @@ def abilities_of(jobs: Jobs) -> Abilities | None:
     arms = [_arm(settings[system]) for system in systems_of(records)]
     at_n = jobs.outcomes[jobs.outcomes["n_tokens"] == jobs.n_tokens]
     parts = [
-        at_n[at_n["system"] == name].assign(system=arm, condition=record["condition"])
+        at_n[at_n["system"] == name].assign(system=arm, condition=record.condition)
         for arm, (name, record) in zip(arms, own, strict=True)
-        if record["n_tokens"] == jobs.n_tokens
+        if record.n_tokens == jobs.n_tokens
     ]
     rows = pd.concat([part.astype({"condition": object}) for part in parts], ignore_index=True)
     return abilities(rows)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ragauge import track
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.contract.records import OUTCOMES_FILE, read_table
+from ragauge.contract.job_files import OUTCOMES_FILE, read_table
 from ragauge.estimate import choose_topics
 from ragauge.estimate.outcomes import fit_rows, with_classes
 from ragauge.estimate.prediction import predict_right

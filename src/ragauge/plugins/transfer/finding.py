@@ -53,7 +53,7 @@ class Transfers(Finding):
         rows = fit_rows(jobs.outcomes, features_of(jobs))
         known = rows[rows["label"].notna()]
         moved = {
-            by: leave_one_out(rows, by, **jobs.records[0]["estimate"], n_boot=jobs.n_boot, seed=jobs.seed)
+            by: leave_one_out(rows, by, **jobs.records[0].estimate, n_boot=jobs.n_boot, seed=jobs.seed)
             for by in TRANSFER_GROUPS
             if known[by].nunique() > 1
         }
@@ -78,7 +78,7 @@ def over_datasets(groups: Sequence[Jobs]) -> Transfer | None:
     """Leaves one dataset out among groups with equal measuring settings; None if under two have verdicts."""
     judged = sorted(
         (jobs for jobs in groups if fit_rows(jobs.outcomes, features_of(jobs))["label"].notna().any()),
-        key=lambda jobs: min(record["number"] for record in jobs.records),
+        key=lambda jobs: min(record.number for record in jobs.records),
     )
     if len(judged) < 2:
         return None
@@ -93,7 +93,7 @@ def over_datasets(groups: Sequence[Jobs]) -> Transfer | None:
         ignore_index=True,
     )
     first = judged[0]
-    return leave_one_out(rows, "dataset", **first.records[0]["estimate"], n_boot=first.n_boot, seed=first.seed)
+    return leave_one_out(rows, "dataset", **first.records[0].estimate, n_boot=first.n_boot, seed=first.seed)
 
 
 def _blocks(by: str, t: Transfer) -> list[Block]:

@@ -13,8 +13,9 @@ from typing import Any
 import yaml
 
 from ragauge.contract import __version__
+from ragauge.contract.job_files import DETAILS_FILE, OUTCOMES_FILE, read_table
 from ragauge.contract.output_files import refuse_foreign, replacing, write_output
-from ragauge.contract.records import DETAILS_FILE, OUTCOMES_FILE, RECORD_FILE, read_record, read_table
+from ragauge.contract.record import RECORD_FILE, JobRecord
 from ragauge.measures.rankings import write_trec_run
 from ragauge.plugins.export.samples import samples, stored
 from ragauge.plugins.trec_rag.answers import MOST_REFERENCES, RagAnswer, Sentence, sentences_of
@@ -44,10 +45,10 @@ def write_files(
     for name, mark in _MARKS.items():
         refuse_foreign(out / name, mark, force)
     answers = list(rag_answers(folder, run_id, year, team))
-    record = read_record(folder / RECORD_FILE)
+    record = JobRecord.read(folder / RECORD_FILE)
     write_output(out / "answers.jsonl", "".join(one.line() for one in answers))
     written = {"answers.jsonl": len(answers)}
-    run = stored(record, next(stage for stage in _RANKED if stage in record["entries"]), "run")
+    run = stored(record, next(stage for stage in _RANKED if stage in record.entries), "run")
     if len(run):
         tag = answers[0].run_id if answers else str(run_id)
         with replacing(out / "run.trec") as draft:
@@ -74,14 +75,14 @@ def rag_answers(folder: Path, run_id: str | None, year: int | None, team: str) -
     """
     rows = list(samples(folder))
     outcomes = read_table(folder, OUTCOMES_FILE).set_index("qid")
-    record = read_record(folder / RECORD_FILE)
+    record = JobRecord.read(folder / RECORD_FILE)
     for one in rows:
         row = {name: value for name, value in outcomes.loc[one["qid"]].items() if isinstance(value, str)}
         text = row.get("cited_answer", one["response"])
         sentences = sentences_of(text) if text else ()
         metadata = json.loads(row[METADATA]) if METADATA in row else None
         wanted = year or (2024 if metadata is None else 2025)
-        topic_id, name = one["qid"], run_id or row.get(RUN_ID) or str(record["choices"]["retriever"])
+        topic_id, name = one["qid"], run_id or row.get(RUN_ID) or str(record.choices["retriever"])
         if REFERENCES in row:
             topic_id, references = json.loads(row[TOPIC_ID]), tuple(json.loads(row[REFERENCES]))
         else:
@@ -143,12 +144,12 @@ def _write(file: Path, rows: list[dict[str, Any]]) -> None:
     write_output(file, "".join(json.dumps(row) + "\n" for row in rows))
 
 
-def metadata_of(record: Mapping[str, Any], tag: str) -> dict[str, Any]:
+def metadata_of(record: JobRecord, tag: str) -> dict[str, Any]:
     """The parts of ir_metadata that the job can fill in: platform, implementation, method, data and research goal.
 
     Source: Breuer, Keller and Schaer, ir_metadata: An Extensible Metadata Schema for IR Experiments, SIGIR 2022.
     """
-    choices = {name: value for name, value in record["choices"].items() if value not in (None, "None", "none")}
+    choices = {name: value for name, value in record.choices.items() if value not in (None, "None", "none")}
     parts = ("rewriter", "retriever", "reranker")
     return {
         "tag": tag,
@@ -157,16 +158,16 @@ def metadata_of(record: Mapping[str, Any], tag: str) -> dict[str, Any]:
             "operating system": {"kernel": platform.release(), "distribution": platform.system()},
             "software": {"libraries": {"python": [f"ragauge=={__version__}"]}, "python": platform.python_version()},
         },
-        "research goal": {"evaluation": {"reported measures": list(record.get("rankings", {}).values())}},
+        "research goal": {"evaluation": {"reported measures": list(record.rankings.values())}},
         "implementation": {
-            "executable": {"cmd": " ".join(["ragauge", *record["overrides"]])},
+            "executable": {"cmd": " ".join(["ragauge", *record.overrides])},
             "source": {"lang": "python"},
         },
         "method": {
             "automatic": True,
             "retrieval": [{"name": choices[part], "method": part} for part in parts if part in choices],
         },
-        "data": {"test collection": {"name": record["dataset"]["name"], "digest": record["dataset"]["digest"]}},
+        "data": {"test collection": {"name": record.dataset["name"], "digest": record.dataset["digest"]}},
     }
 
 

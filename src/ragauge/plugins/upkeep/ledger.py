@@ -8,11 +8,11 @@ import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ragauge.commands.errors import told
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.records import RECORD_FILE, read_record
+from ragauge.contract.record import RECORD_FILE, JobRecord
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import table, time_text
 
@@ -75,23 +75,23 @@ def _print(calls: Sequence[_Listed]) -> None:
         print(f"and {len(calls) - _SHOWN} earlier calls")
 
 
-def _job_of(folder: Path) -> tuple[Path, dict[str, Any]]:
+def _job_of(folder: Path) -> tuple[Path, JobRecord | None]:
     """The original folder of a job's or sweep's jobs, and the first job record in it."""
     if not folder.is_dir():
         raise ConfigError(f"--job {folder}: no such folder; allowed is that of a job or of a sweep")
     for path in (folder / RECORD_FILE, *sorted(folder.glob(f"*/{RECORD_FILE}"))):
         if path.is_file():
-            record = read_record(path)
-            written = Path(record.get("written_in", path.parent.resolve()))  # the folder may have been moved since
+            record = JobRecord.read(path)
+            written = Path(record.written_in)  # the folder may have been moved since
             return (written if path.parent == folder else written.parent), record
-    return folder.resolve(), {}  # of a job that was killed
+    return folder.resolve(), None  # of a job that was killed
 
 
-def _place(given: argparse.Namespace, record: dict[str, Any]) -> str:
+def _place(given: argparse.Namespace, record: JobRecord | None) -> str:
     """The place of the ledger: the given one, else the job's, else the one that a run would use."""
     from ragauge.llms.ledger import existing_place
 
-    ledgers = sorted(set(record.get("ledgers", {}).values()))
+    ledgers = sorted(set(record.ledgers.values())) if record else []
     own = redact(os.environ.get("RAGAUGE_LEDGER", ""))
     if given.ledger is None and (servers := [name for name in ledgers if "://" in name and name != own]):
         raise ConfigError(
@@ -141,7 +141,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     choices = (given.unreadable, given.model, given.job, given.after, given.before)
     if given.command == "forget" and not any(choice not in (None, False) for choice in choices):
         raise ConfigError("forget: choose calls by --unreadable, --model, --job, --after or --before")
-    job, record = (None, {}) if given.job is None else _job_of(given.job)
+    job, record = (None, None) if given.job is None else _job_of(given.job)
     ledger = open_ledger(_place(given, record))
     calls = _chosen(ledger, given, job)
     _print(calls)

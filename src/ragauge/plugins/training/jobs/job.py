@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from ragauge import track
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.loading import build
+from ragauge.contract.record import Record
 from ragauge.contract.redact import redact, remember
 from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.guard import OUTPUT, STORE, guarded
@@ -28,29 +29,40 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EXPERIMENT = "training"
+ROLE = "training"
+
+
+@dataclass(kw_only=True)
+class TrainingRecord(Record):
+    """The record of a training. training_digest: of what it was made from; model: its URI in MLflow."""
+
+    training_digest: str = ""
+    model_digest: str = ""
+    model: str = ""
 
 
 def execute(cfg: DictConfig, folder: JobFolder) -> int:
     """Trains, measures before and after, and logs; returns the exit code, as `experiment.job.execute`."""
     settle(cfg)
-    record: dict[str, Any] = {
-        "status": "FAILED",
-        "name": f"train {_trainer_name(cfg, folder)}",
-        "role": "training",
-        "number": folder.number,
-        "attempt": folder.attempt,
-        "choices": dict(folder.choices),
-        "overrides": list(folder.overrides),
-        "exit_code": 0,
-    }
+    record = TrainingRecord(
+        status="FAILED",
+        name=f"train {_trainer_name(cfg, folder)}",
+        role=ROLE,
+        number=folder.number,
+        attempt=folder.attempt,
+        choices=dict(folder.choices),
+        overrides=list(folder.overrides),
+        exit_code=0,
+        folder=folder.path,
+    )
     places: dict[str, str | Path] = {STORE: str(cfg.store), OUTPUT: folder.path}
     return guarded(
-        folder, record, lambda: _run(cfg, folder, record), places,
+        record, lambda: _run(cfg, folder, record), places,
         lambda: track.local_database(track.absolute_uri(track.tracking_uri(cfg.tracking.uri))),
     )  # fmt: skip
 
 
-def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
+def _run(cfg: DictConfig, folder: JobFolder, record: TrainingRecord) -> None:
     from omegaconf import OmegaConf
 
     start = time.perf_counter()
@@ -62,11 +74,11 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
     else:
         plan = of_dataset.plan(cfg, trainer)
     tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), cfg.tracking.experiment or EXPERIMENT)
-    tags = {"role": "training", "trainer": _trainer_name(cfg, folder), "dataset": plan.on}
+    tags = {"role": ROLE, "trainer": _trainer_name(cfg, folder), "dataset": plan.on}
     tags |= {"training_digest": plan.key.digest, "seed": cfg.seed, **folder.tags}
     name = f"{cfg.register or trainer.kind} · {plan.on} · seed {cfg.seed}"
     with tracker.run(name, plan.params, tags, cfg.tracking.note, folder.ended_run) as run:
-        record |= {"run_id": run.run_id, "training_digest": plan.key.digest}
+        record.run_id, record.training_digest = run.run_id, plan.key.digest
         refuse_lost()
         (run.folder / "config").mkdir()
         write_config(cfg, folder, run.folder / "config")
@@ -93,12 +105,12 @@ def _run(cfg: DictConfig, folder: JobFolder, record: dict[str, Any]) -> None:
         card = model_card(title, result.base, facts, values, result.trained.facts, result.parts)
         (run.folder / "README.md").write_text(card, encoding="utf-8")
         run.tag(track.entries_tag(sorted(plan.store.used)))
-        record |= {"metrics": values, "model_digest": result.model_digest}
-        record["model"] = result.log_model(run, card, facts)
-    record["status"] = "FINISHED"
+        record.metrics, record.model_digest = values, result.model_digest
+        record.model = result.log_model(run, card, facts)
+    record.status = "FINISHED"
     for line in result.told:
         log.info("%s", line)
-    log.info("%s: %s", record["name"], _where(cfg, record))
+    log.info("%s: %s", record.name, _where(cfg, record))
 
 
 def _trainer(cfg: DictConfig) -> Any:
@@ -122,6 +134,6 @@ def _trainer_name(cfg: DictConfig, folder: JobFolder) -> str:
     return str(folder.choices.get("trainer", target.rpartition(".")[2].lower()))
 
 
-def _where(cfg: DictConfig, record: Mapping[str, Any]) -> str:
+def _where(cfg: DictConfig, record: TrainingRecord) -> str:
     registered = f", registered as {cfg.register}" if cfg.register else ""
-    return redact(f"the model is {record['model']}{registered}; MLflow run {record['run_id']}")
+    return redact(f"the model is {record.model}{registered}; MLflow run {record.run_id}")

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 
 from ragauge.contract.errors import DataError
-from ragauge.contract.records import attempt_of, begin_attempt, read_record, read_records, read_table
+from ragauge.contract.job_files import attempt_of, begin_attempt, read_records, read_table
+from ragauge.contract.record import JobRecord
+from sweep_records import job_json
 
 
 def write(folder: Path, number: int, attempt: str | None) -> None:
-    job = folder / str(number)
-    job.mkdir(parents=True, exist_ok=True)
-    (job / "job.json").write_text(json.dumps({"number": number, "attempt": attempt}), encoding="utf-8")
+    job_json(folder / str(number), {"number": number, "attempt": attempt})
 
 
 def numbers(folder: Path) -> list[int]:
-    return [record["number"] for record in read_records(folder)]
+    return [record.number for record in read_records(folder)]
 
 
 def test_jobs_of_an_earlier_attempt_do_not_count(tmp_path: Path) -> None:
@@ -40,7 +39,7 @@ def test_the_folder_of_a_job_holds_that_job_whatever_the_attempt(tmp_path: Path)
     write(tmp_path, 3, "an earlier one")
     assert numbers(tmp_path / "3") == [3]
     [record] = read_records(tmp_path / "3")
-    assert record["folder"] == str(tmp_path / "3")
+    assert record.folder == tmp_path / "3"
 
 
 def test_where_no_attempt_was_noted_all_jobs_count(tmp_path: Path) -> None:
@@ -77,6 +76,6 @@ def test_a_record_that_no_job_wrote_is_an_error_of_one_line(tmp_path: Path, text
 
 def test_a_record_or_a_table_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "0")
-    for read in (lambda: read_record(tmp_path / "0"), lambda: read_table(tmp_path, "0")):
+    for read in (lambda: JobRecord.read(tmp_path / "0"), lambda: read_table(tmp_path, "0")):
         with pytest.raises(DataError, match="0 is a pipe, not a plain file"):
             read()
