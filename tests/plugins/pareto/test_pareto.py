@@ -152,7 +152,7 @@ def test_the_frontiers_of_a_sweep_by_hand(judged: bool) -> None:
 
 def test_a_cost_that_all_jobs_share_or_nobody_knows_has_no_panel() -> None:
     same = [record(f"retriever={r}", context_tokens=9.0, seconds_per_topic=s) for r, s in (("bm25", 1.0), ("sim", 2.0))]
-    for metrics, panels in ((same[1]["metrics"], 1), (same[0]["metrics"], 0)):
-        same[1]["metrics"] = metrics
+    for metrics, panels in ((same[1].metrics, 1), (same[0].metrics, 0)):
+        same[1].metrics = metrics
         drawn = frontiers(ScoreAgainstCost().compute(sweep(*same), {}).value)
         assert (0 if drawn is None else len(drawn.axes)) == panels

@@ -41,7 +41,7 @@ def test_chunk_sizes_have_their_number_and_the_time_of_their_making() -> None:
         record("retriever=bm25", "retriever.top_k=9", "chunker=tokens", "chunker.size=128", ir_score=0.6),
         record("retriever=none", "retriever.top_k=5", "chunker=tokens", "chunker.size=64"),
     ]
-    jobs[0]["ir_score_at_n"] = {50: 0.1, 100: 0.4}
+    jobs[0].ir_score_at_n = {50: 0.1, 100: 0.4}
     found = chunk_sizes(sweep(*jobs))
     assert found is not None
     rows = found.fillna(-1)[["chunks", "system", "n_tokens", "ir_score", "n_chunks", "seconds"]]
