@@ -12,6 +12,7 @@ KNOWN = {
     "comparison/test_semantic_chunker.py": {"retrieval"},
     "contract/test_patterns.py": {"answering"},
     "experiment/test_in_batches.py": {"store"},
+    "findings/test_also_logged.py": {"compare"},
     "experiment/test_pipeline.py": {"store"},
     "experiment/test_team_server.py": {"track"},
     "plugins/upkeep/test_store_cli.py": {"store"},
