@@ -31,7 +31,7 @@ def heir_of(key: str, cls: type, kind: type[K]) -> type[K]:
     """The class if it inherits from all that it is; else a subclass of it, of the same name, code and identity.
 
     It is one of the kind, and of those special cases of the kind in ragauge.contract whose abstract methods it has.
-    What the class does not define is then their default. Raises ConfigError as `adopted` does.
+    Members that the class does not define have their defaults. Raises ConfigError as `adopted` does.
     """
     heir = _heir(cls, kind)
     if missing := sorted(getattr(heir, "__abstractmethods__", ())):
@@ -66,7 +66,7 @@ def _below(kind: Any) -> list[Any]:
 
 
 def _reduced(component: Any, cls: type, kind: type) -> tuple[Any, ...]:
-    """How pickle and copy take an heir, whose class is made anew where it arrives."""
+    """Lets pickle and copy make the heir's class anew where it arrives."""
     return _new, (cls, kind), component.__getstate__()
 
 

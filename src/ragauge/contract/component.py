@@ -1,4 +1,4 @@
-"""What all components have in common, and the shared models that `Tools` passes to them.
+"""The base class of all components, and the shared models that `Tools` passes to them.
 
 A component is a class that inherits from the base class of its kind (`Retriever`, `Judge`, ...) and has the methods
 that are abstract there. Everything else has a default. A class that inherits from nothing serves, too:

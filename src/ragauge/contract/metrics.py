@@ -1,4 +1,4 @@
-"""Metrics: what a finding says about each that it logs, and what is read from that.
+"""The declaration of a metric by the finding that logs it.
 
 Terminal, report, comparison, gate, CSV, LaTeX, the table of docs/method.md and MLflow's groups take label, direction
 and unit from here. Metrics that several rooms speak of stand in `METRICS`. Beside declared ones a job has its answer
@@ -47,9 +47,9 @@ class Metric:
     label: the title of a column; without one MLflow and gates alone know the metric. noun: in sentences and beside
     axes, where it differs from the label. better: the end that a comparison marks as the best. unit: how the number is
     written. group: the section of MLflow's page that folds it, and its place in a comparison; None: as the name ends.
-    headline: whether it stands above MLflow's sections. listed: who shows it: the terminal, the report and
-    comparisons; comparisons alone, as it stands in a table or line of its own elsewhere; or a comparison that is asked
-    for it.
+    headline: whether it stands above MLflow's sections. listed: "everywhere" is the terminal, the report
+    and comparisons; "compare" is comparisons alone, for a metric with a table or line of its own elsewhere; "on
+    request" is a comparison that is asked for it.
     """
 
     names: str

@@ -84,7 +84,7 @@ class Record:
 
     @classmethod
     def read(cls, file: Path) -> Self:
-        """Reads a `job.json`; DataError for what no job of this kind wrote: the folder may be a colleague's."""
+        """Reads a `job.json`, which may be a colleague's; DataError if no job of this kind wrote it."""
         try:
             found = read_json_object(file)
         except ValueError as error:
@@ -114,12 +114,12 @@ class JobRecord(Record):
     """The record of a job that measures a system.
 
     sample_target, cluster, estimate, zones, foresight, report: the settings of the same names. written_in, directory:
-    the job's folder, and the directory that it was started in. store, ledgers, tracking_uri: what it read and wrote.
-    tracking_configured: whether its config names the MLflow. snapshot: the file of a window of traces. dataset: the
-    arguments of `track.Run.dataset`. condition: to which the retriever changes the evidence. settings: the meaning of
-    the IR scores. measured_by: see `ragauge.contract.comparable`. entries: the store entries with its ranking and
-    contexts, by stage; entries_used: all that it used, of a job that waits. deferred: it waits for its verdicts.
-    judged_later: it would. needs: the sums of a dry run. rankings: metrics of rankings with their full names.
+    the job's folder, and the directory that it was started in. store, ledgers, tracking_uri: the places that it read
+    and wrote. tracking_configured: whether its config names the MLflow. snapshot: the file of a window of traces.
+    dataset: the arguments of `track.Run.dataset`. condition: to which the retriever changes the evidence. settings: the
+    meaning of the IR scores. measured_by: see `ragauge.contract.comparable`. entries: the store entries with its
+    ranking and contexts, by stage; entries_used: all that it used, of a job that waits. deferred: it waits for its
+    verdicts. judged_later: it would. needs: the sums of a dry run. rankings: metrics of rankings with their full names.
     lacking, foreign: topics without one of their parts, and texts that are no document's. ir_score_at_n,
     ir_score_floor_at_n: charts over budgets. system: the name among the jobs of a sweep; not in the file.
     """

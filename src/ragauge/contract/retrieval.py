@@ -44,8 +44,8 @@ class Retriever(Component):
         all.
     condition: the name of the condition to which it changes the evidence; None where it changes none.
     approximate: whether its search, as configured, is approximate, so that its recall is measured.
-    retrievers: of one over others, these by name. Each one's index is in a subfolder of its name, and jobs with one of
-        them alone share it.
+    retrievers: the retrievers that it combines, by name. Each one's index is in a subfolder of its name, and jobs with
+        one of them alone share it.
     """
 
     top_k = Default[int | None](None)
@@ -155,8 +155,8 @@ class Reranker(Component):
     kind: "none" where it leaves the run as it is; the stage is then left out.
     top_k: the most hits of a topic; None is not known.
     topic_counts: columns of its run that are counted by topic.
-    passage_tokens, long: of one that shows a chat model passages of at most so many tokens of the config's tokenizer.
-        A longer text is "cut" there, or shown as several passages.
+    passage_tokens: the most tokens, by the config's tokenizer, of a passage that a chat model is shown.
+    long: "cut" ends a longer text there; any other value shows it as several passages.
     """
 
     top_k = Default[int | None](None)

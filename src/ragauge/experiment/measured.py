@@ -111,7 +111,7 @@ class MeasuredJob:
 
     @cached_property
     def declared(self) -> Declared:
-        """What the findings say of their metrics."""
+        """The declarations of all metrics of its findings."""
         return declared(self.findings)
 
     def find_out(self, after: After, run: track.Run) -> None:

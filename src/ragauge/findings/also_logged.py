@@ -37,7 +37,7 @@ class AlsoLogged(Finding):
         rows: list[list[Cell]] = [
             [system, *(number(metrics, one.name, one.unit) for one in value)] for system, metrics in _at_n(jobs).items()
         ]
-        about = Text(f"What findings measured besides, at N = {jobs.n_tokens} tokens.")
+        about = Text(f"Further metrics of the findings, at N = {jobs.n_tokens} tokens.")
         return Shown([Section("Further metrics", [about, Grid("Further metrics", ["System", *columns], rows)])])
 
 

@@ -1,8 +1,8 @@
 """The prompts: texts with $placeholders, the shipped files or a user's own.
 
 `Answer: <$mark>$answer</$mark>` frames the answer: `fill` chooses a mark that stands in no value, so that no
-value can end its frame. The mark is the same in all prompts whose values do not hold it, and what differs between
-prompts stands last in them: a server that keeps the beginning of a prompt computes it once.
+value can end its frame. The mark is the same in all prompts whose values do not hold it. The parts that differ between
+prompts stand last. So a server that keeps the beginning of a prompt computes it once.
 
 A reply may repeat the prompt in place of an answer. A `Filled` prompt knows its own words, by which `echo_in` tells.
 """
@@ -116,7 +116,7 @@ def fill(prompt: str, **values: str) -> str:
 
 
 def echo_in(reply: str, prompt: str) -> str:
-    """What a reply repeats of the prompt's own words; "" for nothing, and for a prompt that does not know them.
+    """The first of the prompt's own words that a reply repeats; "" for none, and for a prompt that is not `Filled`.
 
     That is a mark, a place such as `<one short sentence>` in the form of a reply, or a whole line of five words or
     more. A reply with a JSON object may show such a line on its way, unless the line is its object.

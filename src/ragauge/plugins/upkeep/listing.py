@@ -1,4 +1,4 @@
-"""What a store's folder holds: entries, cached vectors and pair scores, checkpoints, drafts."""
+"""Lists a store's folder: entries, cached vectors and pair scores, checkpoints, drafts."""
 
 from __future__ import annotations
 

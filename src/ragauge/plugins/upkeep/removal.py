@@ -1,8 +1,8 @@
 """`ragauge store gc`: removes what was not used for some days and is needed by no run in MLflow.
 
 A reader sets the time of what it uses before it reads anything: of an entry's `key.json`, of a model's folder of
-vectors. What is removed is renamed away under its lock, and its time looked at again. If it was used since it was
-listed, it is put back. So a reader finds a whole entry or none, and makes it again.
+vectors. An entry is renamed away under its lock before it is removed, and its time read again. If it was used since
+it was listed, it is put back. So a reader finds a whole entry or none, and makes it again.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _needs(runs: Sequence[track.LoggedRun]) -> Mapping[str, str]:
 
 
 def remove(root: Path, item: Item) -> bool:
-    """Removes an entry or a cache; False, and it stays, if somebody works on it or used it since it was listed."""
+    """Removes an entry or a cache; False if it stays, since somebody works on it or used it after it was listed."""
     if item.stage not in KINDS:
         lock = None if item.stage == DRAFTS else f"{item.digest}.lock"
         return _remove(root, item.path, lock, lambda path: state_of(path) == item.state)
