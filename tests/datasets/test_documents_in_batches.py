@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from ragauge.contract.datasets import Dataset
 from ragauge.contract.errors import DataError
 from ragauge.datasets import FileSource, Gatherer, Rows, stream_documents
+
+
+class Source(FileSource):
+    """Documents come from the tests."""
+
+    def files(self) -> dict[str, Path]:
+        return {}
+
+    def load(self) -> Dataset:
+        raise NotImplementedError
 
 
 def test_documents_of_many_characters_make_more_batches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,7 +33,7 @@ def test_documents_of_many_characters_make_more_batches(monkeypatch: pytest.Monk
         for number, size in enumerate(sizes):
             yield f"row {number}", (f"d{number}", "", "x" * size)
 
-    gather = Gatherer(FileSource("x"))
+    gather = Gatherer(Source("x"))
     found = stream_documents(gather, Rows("rows", read, lambda row: row), {"d1"})
     assert [len(frame) for frame in found] == [3, 1, 2]
     assert found.frame()["text"].str.len().tolist() == sizes
@@ -31,7 +43,7 @@ def test_documents_of_many_characters_make_more_batches(monkeypatch: pytest.Monk
 
 def test_rows_that_are_others_at_the_next_reading_are_an_error() -> None:
     rows = [("row 1", ("d1", "", "one")), ("row 2", ("d2", "", "two"))]
-    found = stream_documents(Gatherer(FileSource("x")), Rows("rows", lambda: iter(rows), lambda row: row))
+    found = stream_documents(Gatherer(Source("x")), Rows("rows", lambda: iter(rows), lambda row: row))
     assert found.frame()["docno"].tolist() == ["d1", "d2"]
     rows.pop()
     with pytest.raises(DataError, match="rows: it changed while it was read; run it again"):
@@ -40,20 +52,20 @@ def test_rows_that_are_others_at_the_next_reading_are_an_error() -> None:
 
 def test_a_row_that_was_dropped_is_in_no_batch() -> None:
     rows = [("row 1", ("d1", "", "one")), ("row 2", ("d1", "", "again")), ("row 3", ("d2", "", "two"))]
-    gather = Gatherer(FileSource("x", on_error="skip"))
+    gather = Gatherer(Source("x", on_error="skip"))
     found = stream_documents(gather, Rows("rows", lambda: iter(rows), lambda row: row))
     assert found.frame()["text"].tolist() == ["one", "two"]
 
 
 def test_documents_without_a_text_are_counted_and_named(caplog: pytest.LogCaptureFixture) -> None:
-    gather = Gatherer(FileSource("x"))
+    gather = Gatherer(Source("x"))
     for number in range(5):
         gather.add_document(f"d{number}", "a title", "text" if number == 4 else " ")
     gather.end_of_documents("docs")
     gather.documents("docs")
     assert "docs: 4 of 5 documents have no text and are never retrieved: 'd0', 'd1', 'd2', …" in caplog.text
     caplog.clear()
-    three = Gatherer(FileSource("x"))
+    three = Gatherer(Source("x"))
     for number in range(4):
         three.add_document(f"d{number}", "", "text" if number == 3 else "")
     three.documents("docs")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
 
+from ragauge.contract.component import Component
 from ragauge.findings.lacking import _printed
 from ragauge.findings.unread import UnreadTexts, unread
 from ragauge.plugins.reranking.llm import ListwiseReranker
@@ -25,12 +27,14 @@ CHUNKS = pd.DataFrame({"docno": list("abcd"), "text": [" ".join(["river"] * n) f
 
 
 @dataclass
-class Model:
-    """A model of so many tokens."""
+class Model(Component):
+    """A model of so many tokens, in the place of any part."""
 
     limit: int | None
     index_uses: frozenset[str] = frozenset()
     model: str = "tiny"
+    passage_tokens: int | None = None
+    retrievers: ClassVar[Mapping[str, Any]] = {}
 
     def reader(self) -> Reader | None:
         return None if self.limit is None else Reader(MINILM, self.limit)
@@ -43,7 +47,8 @@ def pipeline(digest: str, **components: Any) -> Any:
         "topics": pd.DataFrame({"qid": ["1"], "query": ["which long river"]}),
         "evidence": pd.DataFrame({"text": ["A river."]}),
     }
-    parts = dict.fromkeys(("retriever", "embedder", "reranker", "chunker", "measure")) | components
+    others = ("retriever", "embedder", "reranker", "chunker", "measure")
+    parts = dict.fromkeys(others, Model(None)) | components
     return SimpleNamespace(
         components=SimpleNamespace(**parts), frame=frames.__getitem__, rows=frames.__getitem__,
         entry_of=lambda name: SimpleNamespace(digest=digest),
@@ -51,7 +56,7 @@ def pipeline(digest: str, **components: Any) -> Any:
 
 
 def test_chunks_that_the_embedder_cuts_are_counted_with_the_share_of_their_tokens() -> None:
-    dense, words = Model(None, frozenset({"embedder"})), SimpleNamespace(index_uses=frozenset())
+    dense, words = Model(None, frozenset({"embedder"})), Model(None)
     (found,) = unread(pipeline("a", retriever=dense, embedder=Model(64)))
     # 20, 50, 100 and 250 tokens with the two marks: 36 and 186 are behind the limit.
     assert (found.group, found.reading.longer, found.reading.texts) == ("embedder", 2, 4)
@@ -67,14 +72,14 @@ def test_chunks_that_the_embedder_cuts_are_counted_with_the_share_of_their_token
 
 
 def test_a_reranker_reads_the_question_too_and_a_chunker_its_windows() -> None:
-    (found,) = unread(pipeline("e", retriever=None, reranker=Model(100)))
+    (found,) = unread(pipeline("e", reranker=Model(100)))
     assert (found.group, found.reading.longer) == ("reranker", 2)  # 98 words, 3 of the question, and marks
     (of_retriever,) = unread(pipeline("f", retriever=Model(200)))
     assert (of_retriever.group, of_retriever.reading.longer) == ("retriever", 1)
     assert of_retriever.sentence.endswith(
         "; retriever.long=max reads them in windows, smaller chunks (chunker=tokens) as they are"
     )
-    passages = partial(pipeline, "i", retriever=None, tokenizer=WordTokenizer())
+    passages = partial(pipeline, "i", tokenizer=WordTokenizer())
     (shown,) = unread(passages(reranker=ListwiseReranker(passage_tokens=90)))
     assert shown.sentence.startswith(
         "reranker.passage_tokens=90 reads 90 tokens of a text: 2 of 4 chunks are longer, and 40.3% of the tokens"

@@ -461,8 +461,8 @@ def test_every_job_of_a_sweep_ends_where_the_sweep_began_and_a_kept_window_stays
     for there in ({}, {"until": None}):
         made, dataset = pinned(since="1d", **there)
         assert (dataset.since, dataset.until) == (iso((began - 86_400) * 1000), iso(began * 1000))
-    kept, dataset = pinned(since="1d", snapshot=made["snapshot"])
-    assert kept == made == {"snapshot": str(next((tmp_path / "kept").iterdir()))}
+    kept, dataset = pinned(since="1d", snapshot=made)
+    assert kept == made == str(next((tmp_path / "kept").iterdir()))
     assert (dataset.since, "until" in dataset) == ("1d", False)
     for other in ("ragauge.datasets.SampleDataset", "nowhere.at.All"):
-        assert measuring.pin_window(OmegaConf.create({"dataset": {"_target_": other}}), job) == {}
+        assert measuring.pin_window(OmegaConf.create({"dataset": {"_target_": other}}), job) == ""
