@@ -58,7 +58,7 @@ class TeamChat(BaseChatModel):
     def _complete(self, prompt: str) -> tuple[str, int, int]:
         """Reply, prompt tokens and completion tokens; an exception with `status_code` is told apart by it."""
         before, _, question = prompt.rpartition("Question:")
-        documents = re.sub(r"</?material-\w+>", " ", before.partition("Documents:")[2])
+        documents = re.sub(r"</?quoted-material[-\w]*>", " ", before.partition("Documents:")[2])
         wanted = _words(question.removesuffix("Answer:"))
         sentences = [" ".join(s.split()) for s in re.split(r"(?<=[.!?])\s+", documents) if s.strip()]
         best = max(sentences, key=lambda sentence: len(wanted & _words(sentence)), default="")
