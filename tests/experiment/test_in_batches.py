@@ -158,12 +158,13 @@ from ragauge.contract.frames import Batches
 from ragauge.contract.datasets import Dataset
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
+from ragauge.contract.datasets import Source
 from ragauge.experiment.stages.pipeline import Pipeline
 from small_pipeline import SmallPipelines
 from ragauge.retrieval.chunkers import NoChunker
 from ragauge.retrieval.retrievers import NoRetrieval
 
-class Long:
+class Long(Source):
     name = "long"
     def identity(self):
         return {"long": 1}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chat_server import ChatServer
+from chat_server import ChatServer, on_one_line
 from processes import Command, clean_environment, until
 
 ARGUMENTS = (
@@ -27,7 +27,7 @@ def raced(folder: Path, server: ChatServer, *arguments: str) -> Command:
 @pytest.mark.slow
 def test_a_race_goes_on_after_a_kill_and_after_its_money_ran_out_and_pays_for_no_answer_twice(tmp_path: Path) -> None:
     # Each answer repeats the prompt, so that it is right where the context holds the reference.
-    with ChatServer(lambda prompt: prompt) as server:
+    with ChatServer(on_one_line) as server:
         killed = raced(tmp_path, server, "race.margin=0.2")
         until(lambda: sum(server.whole.values()) >= 15 or not killed.runs, "answers")
         killed.kill()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ragauge.contract.checks import (
     is_number,
@@ -54,6 +54,7 @@ class Reranker:
 
     component = "reranker"
     kind = "reranker"
+    uses: ClassVar[frozenset[str]] = frozenset()
 
     model: str = runtime(CONF)  # its digest is in the key by `base`
     loss: str = CONF
