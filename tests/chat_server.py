@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import re
 import socket
 import struct
 import threading
@@ -19,6 +18,8 @@ from collections import Counter
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
+
+from scripted_chat import unframed
 
 QUICK_FAULTS = ("429", "500", "reset", "cut", "empty")  # those that no time-out need end
 FAULTS = (*QUICK_FAULTS, "hang")
@@ -41,7 +42,7 @@ class Logged(NamedTuple):
 
 def on_one_line(prompt: str) -> str:
     """The prompt without the marks of its frames and its line ends: a reply that repeats it whole would be an echo."""
-    return " ".join(re.sub(r"</?quoted-material[-\w]*>", "", prompt).split())
+    return " ".join(unframed(prompt).split())
 
 
 def digest_of(prompt: str) -> str:

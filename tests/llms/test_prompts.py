@@ -125,6 +125,7 @@ def test_an_echo_is_known_by_the_prompt_s_own_words(reply: str, echo: str) -> No
     asked = fill(SHIPPED["judge_single"], **values, answer="Anna Berg built the tower of Graz in 1807.")
     assert echo_in(reply, asked) == echo
     assert echo_in(reply, str(asked)) == ""  # its own words are not known
+    assert echo_in(asked, asked) == "<class from 1 to 5>"  # of several the first, in every process
 
 
 def test_the_examples_of_a_prompt_of_ones_own_are_echoes_and_its_tags_are_none() -> None:

@@ -192,7 +192,7 @@ COMMON = by_name((*METRICS.values(), *CLASSICS, *ESTIMATES, *COSTS, *OF_EVERY_JO
 # declaration.
 _FIRST: Mapping[Group, str] = {"chart": r"tokens|.*_at_(n|day)", "interval": r".*_(lo|hi)"}
 _ELSE: Mapping[Group, str] = {
-    "missing": r".*_(missing|no_claims|failed)|.*llm_(cut|thoughts)",
+    "missing": r".*_(missing|no_claims|failed)|.*llm_(cut|echoes|thoughts)",
     "stage": r"seconds_.*",
     "cost": r".*(llm_calls|llm_calls_cached|usage_unknown|_tokens|cost_usd)",
     "predictor": r"(predictor|predicted)_.*",

@@ -124,9 +124,9 @@ def echo_in(reply: str, prompt: str) -> str:
     if not isinstance(prompt, Filled) or not prompt.own:
         return ""
     places, lines = _own_words(prompt.own)
-    for piece in (*places, *({mark[0] for mark in _FRAME.finditer(prompt)} if f"${_MARK}" in prompt.own else ())):
-        if piece in reply:
-            return piece
+    marks = [mark[0] for mark in _FRAME.finditer(reply)] if f"${_MARK}" in prompt.own else []
+    if repeated := [*(place for place in places if place in reply), *(mark for mark in marks if mark in prompt)]:
+        return repeated[0]
     objects = "{" in reply
     for line in reply.splitlines():
         if (said := " ".join(line.split())) in lines and (said.startswith("{") or not objects):
@@ -135,10 +135,10 @@ def echo_in(reply: str, prompt: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _own_words(own: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The places for values in a prompt, and its lines that hold nothing filled in."""
+def _own_words(own: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The places for values in a prompt, in order, and its lines that hold nothing filled in."""
     lines = {" ".join(line.split()) for line in own.splitlines() if "$" not in line}
-    return frozenset(_PLACE.findall(own)), frozenset(x for x in lines if len(_WORDS.findall(x)) >= _LEAST_WORDS)
+    return tuple(_PLACE.findall(own)), frozenset(x for x in lines if len(_WORDS.findall(x)) >= _LEAST_WORDS)
 
 
 def _framed(prompt: str) -> Iterator[str]:
