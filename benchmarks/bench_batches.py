@@ -45,7 +45,9 @@ def sweep(folder: Path, server: BatchServer, limit: int = 10) -> Command:
     return Command(
         folder, "-m", *unknown, "llm=openai_compatible", "judge=openai_compatible", "chunker=none", "bootstrap=0",
         f"dataset.limit={limit}", "tokenizer=words", "retriever=bm25,none", "n_tokens=100", *chat,
-        environment=clean_environment(RAGAUGE_API_KEY="unused", RAGAUGE_STORE=str(folder / "store")),
+        environment=clean_environment(
+            RAGAUGE_API_KEY="unused", RAGAUGE_PROBES="false", RAGAUGE_STORE=str(folder / "store")
+        ),
     )  # fmt: skip
 
 

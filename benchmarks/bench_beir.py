@@ -51,8 +51,8 @@ def measure(folder: Path, store: Path) -> dict[str, float]:
     """The stage in this process: seconds, and MiB of memory before and at the most."""
     for name in ("ragauge.commands.main", "mlflow", "sentence_transformers"):
         importlib.import_module(name)
+    from ragauge.contract.stages import Budget, Components, Reads
     from ragauge.experiment.stages.documents import ReadDataset
-    from ragauge.experiment.stages.stage import Budget, Components, Reads
     from ragauge.plugins.benchmarks.beir import Beir
     from ragauge.store import Key, Store
 

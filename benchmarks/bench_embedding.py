@@ -10,6 +10,8 @@ OpenVINO) is there to be compared.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -148,6 +150,8 @@ def main() -> None:
         )  # fmt: skip
     print()
     batches(found[0][1][:SOME])
+    print()
+    starts()
 
 
 def batches(texts: list[str]) -> None:
@@ -165,6 +169,30 @@ def batches(texts: list[str]) -> None:
     print_header(f"batch size, {len(texts)} sentences, texts/s", *(str(size) for size in SIZES))
     for backend in backends:
         print_row(backend, *(f"{len(texts) / seconds[f'{backend} {size}']:.0f}" for size in SIZES))
+
+
+FIRST = """
+import sys, time
+from pathlib import Path
+from ragauge.retrieval.embedders.sentence_transformers import SentenceTransformerEmbedder
+SentenceTransformerEmbedder(backend=sys.argv[1], device="cpu").embed(["A river."], scratch=Path(sys.argv[2]))
+print(time.process_time())
+"""
+
+
+def starts() -> None:
+    """Prints what the first vector of a process takes, once the store holds the exported network."""
+    print_header("first vector of a process", "processor seconds", "ratio")
+    seconds: dict[str, list[float]] = {"torch": [], "onnx": []}
+    with tempfile.TemporaryDirectory() as store:
+        for number in range(1 + RUNS):
+            for backend, of in seconds.items():
+                command = [sys.executable, "-c", FIRST, backend, store]
+                took = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+                of += [took] if number else []  # the first one exports
+    median = {backend: float(np.median(of)) for backend, of in seconds.items()}
+    for backend, value in median.items():
+        print_row(backend, f"{value:.1f}", f"{median['torch'] / value:.1f}x")
 
 
 if __name__ == "__main__":

@@ -26,11 +26,11 @@ from ragauge.answering import Extractive
 from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.datasets import Dataset, Source
 from ragauge.contract.identity import runtime
+from ragauge.contract.stages import Components
 from ragauge.diagnose.failures import cause_shares
 from ragauge.diagnose.funnel import funnel
 from ragauge.estimate import bounded_mean
 from ragauge.experiment.stages.pipeline import Pipeline
-from ragauge.experiment.stages.stage import Components
 from ragauge.findings.failures import with_failures
 from ragauge.findings.funnel import evidence_parts
 from ragauge.measures import Substring

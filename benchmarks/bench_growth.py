@@ -30,8 +30,8 @@ from memory import Peak, status_mib
 
 from ragauge.answering import NoLLM
 from ragauge.answering.judges import NoJudge
+from ragauge.contract.stages import Components
 from ragauge.experiment.stages.pipeline import Pipeline
-from ragauge.experiment.stages.stage import Components
 from ragauge.llms.chat_use import TheLLM
 from ragauge.measures import Substring
 from ragauge.plugins.fictional.source import FictionalWorld

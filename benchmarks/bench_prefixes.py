@@ -3,15 +3,18 @@
 Twenty questions of the fictional world are answered from contexts of 100, 200, ... 1,000 tokens, passages in a drawn
 order; and ten answers to each are judged. A server of one slot keeps the last prompt, one with room keeps all. The last
 column gives each prompt a mark of its own, as frames have it that name a hash of all that stands in them. Tokens are
-words and punctuation marks; a model's own are shorter.
+words and punctuation marks; a model's own are shorter. A second table is of a real server (real_prefixes.py), with
+three questions, or as many as the first argument says.
 """
 
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+import real_prefixes
 from timing import against, print_header, print_row
 
 from ragauge.llms.prompts import fill, load_prompt
@@ -76,7 +79,8 @@ def main() -> None:
     """Prints the table."""
     asked, judged = prompts()
     print_header("prompts", "tokens sent", "one slot computes", "room for all: computes", "a mark of its own each")
-    for what, of_questions, goal in (("of answers", asked, 0.25), ("of verdicts", judged, 0.15)):
+    kinds = ("of answers", asked, 0.25), ("of verdicts", judged, 0.15)
+    for what, of_questions, goal in kinds:
         by_job = [prompt for job in zip(*of_questions, strict=True) for prompt in job]
         in_a_row = [prompt for question in of_questions for prompt in question]
         for order, sent in (("job by job", by_job), ("question by question", in_a_row)):
@@ -90,6 +94,7 @@ def main() -> None:
                 f"{with_room(kept):.3f}" + ("" if sent is in_a_row else against(goal, with_room(kept), at_most=True)),
                 f"{with_room(own):.3f}",
             )
+    real_prefixes.main(kinds, int(sys.argv[1]) if len(sys.argv) > 1 else 3)
 
 
 if __name__ == "__main__":

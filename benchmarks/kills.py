@@ -80,7 +80,9 @@ def sweep(folder: Path, server: ChatServer) -> Command:
     return Command(
         folder, "-m", "llm=openai_compatible", "judge=openai_compatible", "chunker=none", "bootstrap=0",
         "dataset.limit=40", "tokenizer=words", "retriever=bm25,none", "n_tokens=100", *chat,
-        environment=clean_environment(RAGAUGE_API_KEY="unused", RAGAUGE_STORE=str(folder / "store")),
+        environment=clean_environment(
+            RAGAUGE_API_KEY="unused", RAGAUGE_PROBES="false", RAGAUGE_STORE=str(folder / "store")
+        ),
     )  # fmt: skip
 
 

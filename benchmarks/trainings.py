@@ -23,7 +23,7 @@ def trained(seed: int, overrides: Sequence[str], folder: Path) -> tuple[pd.DataF
     from hydra import compose, initialize_config_dir
 
     from ragauge import track
-    from ragauge.experiment.folder import JobFolder
+    from ragauge.experiment.request import JobFolder
     from ragauge.experiment.setup import config
     from ragauge.plugins.training.jobs.job import execute
 

@@ -45,6 +45,14 @@ def on_one_line(prompt: str) -> str:
     return " ".join(unframed(prompt).split())
 
 
+COMPLAINT = "\n\nYour last reply to this could not be read: "
+
+
+def first_of(prompt: str) -> str:
+    """The prompt without the line that says why the reply before could not be read."""
+    return prompt.partition(COMPLAINT)[0]
+
+
 def digest_of(prompt: str) -> str:
     """What a request is known by in the log: SHA-256 of the prompt, all that differs between requests."""
     return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
@@ -69,6 +77,7 @@ class ChatServer:
     about: what is said of the models, by path; bytes as they are, a number as a status, "hang", "drip" or
     "away" (a redirection) as what goes wrong; a path that is not in it is answered with 404.
     away: the address that a fault such as "307" sends the client to; by default the one that it asked.
+    port: 0 for a free one; that of a server before, which so comes back.
     """
 
     def __init__(
@@ -81,6 +90,7 @@ class ChatServer:
         usage: Usage = lambda prompt, n, honest: honest,
         about: dict[str, Any] | None = None,
         away: str | None = None,
+        port: int = 0,
     ) -> None:
         self.about, self.away = about or {}, away
         self.asked_about: list[tuple[str, dict[str, str]]] = []
@@ -94,8 +104,9 @@ class ChatServer:
         self.times: list[float] = []
         self.log: list[Logged] = []
         self.in_flight = 0
+        self.refuses = ""  # a key of a request that is refused because of it
         self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self._server = _Server(("127.0.0.1", port), _handler(self))
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> ChatServer:
@@ -172,6 +183,7 @@ def _handler(owner: ChatServer) -> type[BaseHTTPRequestHandler]:
                 self.do_GET()
                 return
             prompt, fault = owner.begin(body, dict(self.headers))
+            fault = "400" if owner.refuses in body else fault
             whole = False
             try:
                 time.sleep(owner.delay)
@@ -204,7 +216,7 @@ def _handler(owner: ChatServer) -> type[BaseHTTPRequestHandler]:
             return False
 
         def refuse(self, status: int) -> None:
-            message = f"refused with {status}; you sent {self.headers.get('Authorization')}"
+            message = f"refused with {status}; you sent {self.headers.get('Authorization')} {owner.refuses}".strip()
             error: Any = message if self.path == "/api/chat" else {"message": message, "code": str(status)}
             headers = {"Retry-After": owner.retry_after} if status == 429 else {}
             if 300 <= status < 400:

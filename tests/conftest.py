@@ -25,14 +25,18 @@ from standing import Standing
 
 # Jobs of tests write no evaluation runs into MLflow unless they ask for them.
 os.environ.setdefault("RAGAUGE_EVALUATION", "false")
+# Most tests count the calls of a judge: those of its probes are asked where a test asks for them.
+os.environ.setdefault("RAGAUGE_PROBES", "false")
+# Exported models are those of all tests, and of the next ones; a test of exports has a place of its own.
+os.environ.setdefault("RAGAUGE_CACHE", str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "ragauge"))
 
-_OF_MODELS = ("onnx", "vectors")  # what a store keeps of embedding models
+_OF_MODELS = ("vectors",)  # what a store keeps of embedding models
 
 # Files whose tests share something that takes seconds to make and so run in one process, the slowest first.
 _TOGETHER = (
     "test_sweep.py", "test_example_package.py", "test_team_server.py", "test_documented_metrics.py", "test_groups.py",
     "test_comparison.py", "test_rerun.py", "test_onnx_backend.py", "test_html_report.py", "test_store_cli.py",
-    "test_track.py", "test_real_server.py",
+    "test_track.py", "test_real_server.py", "test_extension_seams.py", "test_fusion_ranx.py", "test_annotation.py",
 )  # fmt: skip
 
 # Files whose quick tests fork commands, the first that of `two_by_two`. They run in one process, since each process

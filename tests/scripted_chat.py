@@ -11,13 +11,18 @@ from typing import Any
 import pandas as pd
 
 from ragauge.contract.component import ChatModel, Tools
-from ragauge.contract.replies import Reader, Reply
+from ragauge.contract.replies import Reader, Reply, schema_of
+from ragauge.contract.usage import Usage
 from ragauge.contract.workplace import Workplace
+from ragauge.llms.replies import form_in
 
 
 @dataclass
 class ScriptedChat(ChatModel):
-    """Replies by prompt and how often it was asked; None is a failure. No reply is asked for twice."""
+    """Replies by prompt and how often it was asked; None is a failure. No reply is asked for twice.
+
+    A shipped prompt that asks for a JSON object must come with the object's schema.
+    """
 
     reply: Callable[[str, int], str | None]
     asked: Counter[str] = field(default_factory=Counter)
@@ -36,6 +41,7 @@ class ScriptedChat(ChatModel):
     ) -> list[Reply]:
         found = [self._reply(prompt, salt) for prompt in prompts]
         for i, read in enumerate(readers):
+            _check_schema(prompts[i], read)
             if found[i].text is not None and read(found[i]) is None:
                 found[i] = self._reply(prompts[i], f"{salt}, once more")
         return found
@@ -46,12 +52,22 @@ class ScriptedChat(ChatModel):
             self.asked[prompt] += 1
             if text is None:
                 return Reply(None, "HTTP 500")
-            self._kept[prompt, salt] = Reply(text, calls=1)
+            self._kept[prompt, salt] = Reply(text, usage=Usage(calls=1))
         return self._kept[prompt, salt]
 
     def tools(self, others: Tools) -> Tools:
         """Tools with this model."""
         return replace(others, chat=self)
+
+
+def _check_schema(prompt: str, read: Reader) -> None:
+    if "one JSON object and nothing around it" not in prompt:
+        return
+    schema = schema_of(read)
+    assert schema is not None, prompt
+    keys, named = list(schema["properties"]), re.findall(r'"(\w+)":', form_in(prompt))
+    assert keys == [key for key in named if key in keys] or all(key.isdigit() for key in keys), prompt
+    assert schema["required"] == keys
 
 
 def unframed(prompt: str) -> str:

@@ -28,8 +28,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def postgres_server() -> Iterator[str]:
-    """URL of the database that RAGAUGE_TEST_POSTGRES names, or of one started here; skips without either."""
+def postgres_server(fsync: bool = False) -> Iterator[str]:
+    """URL of the database that RAGAUGE_TEST_POSTGRES names, or of one started here; skips without either.
+
+    fsync: its commits wait for the disk.
+    """
     pytest.importorskip("psycopg")
     if given := os.environ.get("RAGAUGE_TEST_POSTGRES"):
         yield given
@@ -41,7 +44,7 @@ def postgres_server() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="ragauge-postgres-", ignore_cleanup_errors=True) as folder:
         user = _unprivileged(Path(folder))
         data, port = Path(folder) / "data", free_port()
-        options = f"-c listen_addresses=127.0.0.1 -p {port} -k {folder} -c fsync=off"
+        options = f"-c listen_addresses=127.0.0.1 -p {port} -k {folder} -c fsync={'on' if fsync else 'off'}"
         _run(user, initdb, "-D", data, "-A", "trust", "-U", "tester", "-E", "UTF8", "--no-sync")
         _run(user, pg_ctl, "-D", data, "-o", options, "-l", data / "log", "-w", "start")
         try:

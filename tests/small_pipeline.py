@@ -14,12 +14,11 @@ import pandas as pd
 from quoting import Quoting
 from ragauge.answering.judges import LexicalJudge
 from ragauge.contract.answer_measures import infos_of
-from ragauge.contract.component import Embedder
+from ragauge.contract.component import Embedder, TheLLM
 from ragauge.contract.groups import RANKINGS
+from ragauge.contract.stages import Components
 from ragauge.datasets import JsonlDataset
 from ragauge.experiment.stages.pipeline import Pipeline
-from ragauge.experiment.stages.stage import Components
-from ragauge.llms.chat_use import TheLLM
 from ragauge.measures import Substring
 from ragauge.retrieval.chunkers import TokenChunker
 from ragauge.retrieval.compressors import NoCompressor

@@ -35,9 +35,10 @@ def pages(options: Sequence[Option], docs: Path) -> dict[str, tuple[str, str]]:
     made = {"api/index.md": ("In Python", _front(docs.parent / "src" / "ragauge" / "__init__.py"))}
     for module, title in CONTRACT.items():
         made[f"api/{module}.md"] = (title, f"# {title}\n\n::: ragauge.contract.{module}\n{_WHOLE}")
+    shown = {f"ragauge.contract.{module}" for module in CONTRACT}
     built: dict[str, dict[str, list[Option]]] = {}
     for option in options:
-        if option.target and option.folder:
+        if option.target and option.folder and option.target.rpartition(".")[0] not in shown:
             group = option.folder.partition("/")[0]
             built.setdefault(group, {}).setdefault(option.target, []).append(option)
     for group, targets in sorted(built.items()):

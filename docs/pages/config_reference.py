@@ -20,7 +20,7 @@ GUIDES = {
     "chunker": ["extending.md#a-chunker"],
     "compressor": ["contexts.md"],
     "dataset": ["datasets.md"],
-    "embedder": ["running.md#what-runs-the-embedding-model"],
+    "embedder": ["running.md#what-runs-the-embedding-model", "retrievers.md#vectors-of-a-server"],
     "evaluator": ["claims.md"],
     "expander": ["contexts.md"],
     "judge": ["llms-and-judges.md"],

@@ -31,7 +31,7 @@ def test_what_each_answerer_and_judge_is_known_by_and_uses() -> None:
         (Extractive(by="words"), (*cosine[:3], set())),
         (RecordedAnswers(), ("recorded", "recorded", 4, set())),
         (NoLLM(), ("none", "none", 1, set())),
-        (LexicalJudge(), ("lexical", "embedded", 4, set())),
+        (LexicalJudge(), ("lexical", "embedded", 5, set())),
         (RecordedJudge(), ("recorded", "recorded", 1, set())),
         (NoJudge(), ("none", "none", 1, set())),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from logged_runs import LoggedRuns, questions
 from processes import ROOT
 from ragauge import compare as comparing
 from ragauge.commands import callbacks, compare, errors, library, main, results
-from ragauge.commands.conf import _options, conf_folder, explain, of_swept, quoted
+from ragauge.commands.conf import _options, conf_folder, explain, of_swept, of_systems, quoted
 from ragauge.commands.errors import told
 from ragauge.contract.errors import ConfigError, DataError, GateError
 from ragauge.experiment.setup import config
@@ -237,6 +238,21 @@ def test_an_error_of_several_lines_is_one_with_its_cause() -> None:
 def test_measures_with_parameters_get_quotes_once() -> None:
     given = ["measures=[AP(rel=2)@10, nDCG@5]", "+measures=[P(rel=1),'R(x=2)']", "answers=[f(x)]"]
     assert quoted(given) == ['measures=["AP(rel=2)@10", nDCG@5]', "+measures=[\"P(rel=1)\",'R(x=2)']", "answers=[f(x)]"]
+
+
+def test_a_sweep_over_a_recorded_file_takes_each_of_its_systems(tmp_path: Path) -> None:
+    file = tmp_path / "two systems.jsonl"
+    rows = [{"question": "Who?", "answer": "Ann", "system": name} for name in ("old", "v1.2, new", "old")]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    given = ["-m", "experiment=recorded", f"recorded.path='{file}'"]
+    *before, systems = of_systems(given)
+    assert before == given
+    [read] = OverridesParser.create().parse_overrides([systems])
+    assert (read.get_key_element(), list(read.sweep_string_iterator())) == ("recorded.system", ["old", "'v1.2, new'"])
+    assert of_systems(given[1:]) == given[1:]  # one job: it says that there are several
+    assert of_systems([*given, "recorded.system=old"]) == [*given, "recorded.system=old"]
+    file.write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
+    assert of_systems(given) == given
 
 
 def test_a_sweep_over_options_takes_a_key_that_the_default_option_does_not_have() -> None:

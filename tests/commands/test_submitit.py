@@ -10,7 +10,7 @@ from test_sweep import job_records, mlflow_runs, sweep_folders
 from processes import run_fresh
 
 SMALL = [
-    "-m", "dataset=sample", "dataset.limit=12", "chunker=none", "bootstrap=20", "retriever=bm25,none",
+    "-m", "dataset=sample", "dataset.limit=12", "chunker=none", "llm.by=words", "bootstrap=20", "retriever=bm25,none",
     "n_tokens=100",
 ]  # fmt: skip
 

@@ -22,8 +22,8 @@ from processes import clean_environment, run
 from ragauge import compare as comparing
 from ragauge.commands.compare import main
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
+from ragauge.experiment.request import JobFolder
 from ragauge.experiment.setup import config
 from ragauge.show.tables import n_columns
 from ragauge.track import Reader, Tracker
@@ -150,19 +150,19 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> Jobs:
 def test_only_what_differs_is_told_and_names_the_runs(jobs: Jobs) -> None:
     found = jobs.compare("one", "two")
     assert list(found.params) == ["retriever.top_k"]
-    assert found.runs["run"].tolist() == ["retriever.top_k=1", "retriever.top_k=2"]
+    assert found.runs["run"].tolist() == ["top_k=1", "top_k=2"]
     assert found.common["retriever"] == "bm25"
     assert found.common["n_tokens"] == "24"
     assert jobs.compare("one", "two", "odd", "none").runs["run"].tolist() == [
-        "bm25 · retriever.top_k=1 · tracking.note=null",
-        "bm25 · retriever.top_k=2",
-        "bm25 · retriever.top_k=1 · tracking.note=50% of a_b & #1 {x} [y]…",
+        "bm25 · top_k=1 · note=null",
+        "bm25 · top_k=2",
+        "bm25 · top_k=1 · note=50% of a_b & #1 {x} [y] * word word word w…",
         "none",
     ]
     # What a retriever alone has is no difference beside that of the retrievers.
     assert list(jobs.compare("one", "none").params) == ["retriever"]
     assert jobs.compare("one", "two", "none").runs["run"].tolist() == [
-        "bm25 · retriever.top_k=1", "bm25 · retriever.top_k=2", "none",
+        "bm25 · top_k=1", "bm25 · top_k=2", "none",
     ]  # fmt: skip
 
 

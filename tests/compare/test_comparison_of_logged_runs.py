@@ -109,7 +109,7 @@ def test_runs_of_the_same_name_are_told_apart_by_their_ids(logged: LoggedRuns) -
     # Only what tells runs apart is in a name, and as little of it as needed.
     deep = [logged.job(rows(SIM), params={"retriever.top_k": k, "seed": "1"}, retriever="sim") for k in ("5", "9")]
     names = compare([*deep, other], logged.uri).runs["run"].tolist()
-    assert names[:2] == ["retriever.top_k=5", "retriever.top_k=9"]
+    assert names[:2] == ["top_k=5", "top_k=9"]
     assert compare(deep, logged.uri).runs["run"].tolist() == names[:2]
     # Components come in the order of their groups, then other keys, and where it was kept.
     keys = ["store", "cluster", "retriever.top_k", "dataset.limit"]

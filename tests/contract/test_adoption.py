@@ -19,6 +19,7 @@ from ragauge.contract.identity import identity
 from ragauge.contract.loading import build
 from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo, Measure, MeasuresPassages, MeasuresRanking
 from ragauge.contract.retrieval import BringsTexts, Reranker, Retriever, SeesEvidence
+from ragauge.contract.usage import Usage
 
 HERE = __name__
 
@@ -211,8 +212,8 @@ def test_a_field_without_a_value_stays_required() -> None:
 
 def test_the_price_of_kept_replies_is_that_of_their_tokens() -> None:
     class Priced(Component):
-        def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-            return prompt_tokens + 10.0 * completion_tokens
+        def cost(self, usage: Usage) -> float:
+            return (usage.prompt_tokens or 0) + 10.0 * (usage.completion_tokens or 0)
 
     class Free(Component):
         pass

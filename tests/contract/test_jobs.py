@@ -59,7 +59,7 @@ def test_metrics_are_those_of_each_system_by_budget() -> None:
         (["retriever=a n_tokens=1", "retriever=a n_tokens=2"], ["a", "a"]),
         (["retriever=a llm=x", "retriever=b llm=x"], ["a", "b"]),
         (["retriever=a llm=x", "retriever=a", "retriever=b"], ["a · x", "a · default", "b · default"]),
-        (["+chunker.size=5 llm=x", "llm=y"], ["chunker.size=5 · x", "chunker.size=default · y"]),
+        (["+chunker.size=5 llm=x", "llm=y"], ["size=5 · x", "size=default · y"]),
         (["recorded.system=s1", "recorded.system=s2"], ["s1", "s2"]),
         (["recorded.system='v1.2'", 'recorded.system="Łódź"', r"recorded.system='it\'s'"], ["v1.2", "Łódź", "it's"]),
         (["recorded.system='", "recorded.system=b"], ["'", "b"]),
@@ -67,7 +67,7 @@ def test_metrics_are_those_of_each_system_by_budget() -> None:
         (["-m retriever=a"], ["a"]),
         # A sample of answers stands in a name only where nothing else tells jobs apart.
         (["retriever=a n_tokens=1 llm.sample=60", "retriever=b n_tokens=1 llm.sample=80"], ["a", "b"]),
-        (["retriever=a llm.sample=60", "retriever=a llm.sample=80"], ["llm.sample=60", "llm.sample=80"]),
+        (["retriever=a llm.sample=60", "retriever=a llm.sample=80"], ["sample=60", "sample=80"]),
     ],
 )
 def test_systems_are_named_by_what_differs_but_for_the_budget(jobs_: list[str], names: list[str]) -> None:

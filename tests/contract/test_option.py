@@ -28,7 +28,7 @@ class Words(Base):
 def test_defaults_are_those_of_the_file_and_of_what_it_builds_on() -> None:
     given = values_of("retriever/bm25")
     assert (Words().top_k, Words().k1, Words().threads) == (given["top_k"], given["k1"], given["threads"])
-    assert given["top_k"] == values_of("common/hits")["top_k"]
+    assert given["top_k"] == values_of("hydra/shared/hits")["top_k"]
     assert [field.name for field in fields(Words)] == ["top_k", "k1", "stemmer", "threads", "language"]
     assert Words(3, stemmer="x") == Words(top_k=3, stemmer="x")
     assert set(identity(Words())) == {"component", "version", "top_k", "k1", "stemmer", "code"}

@@ -109,36 +109,34 @@ def test_a_console_that_lacks_a_character_prints_the_line(tmp_path: Path) -> Non
     assert done.stderr.decode("cp1252").startswith("error: unknown command '??'")
 
 
-TAKES = """
+COMES = """
 import sys
 from pathlib import Path
 from ragauge.llms import claims
 claims.fcntl = None
-of = claims.file_claims(Path(sys.argv[1]))
-print(of.take(7), of.take(8), flush=True)
+claims.come(Path(sys.argv[1]) / "theirs")
+print(claims.is_gone(Path(sys.argv[1]) / "mine"), flush=True)
 sys.stdin.readline()
 """
 
 
-def test_claims_hold_between_processes_where_no_bytes_are_locked(
+def test_a_process_shows_that_it_lives_where_no_bytes_are_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claims, "fcntl", None)
-    ledger = tmp_path / "ledger.db"
-    mine = claims.file_claims(ledger)
-    assert mine.take(7)
-    assert not mine.take(7)
+    mine, theirs = tmp_path / "processes" / "mine", tmp_path / "processes" / "theirs"
+    claims.come(mine)
     other = subprocess.Popen(
-        [sys.executable, "-c", TAKES, str(ledger)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        [sys.executable, "-c", COMES, str(tmp_path / "processes")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )  # fmt: skip
     assert other.stdout is not None
-    assert other.stdout.readline() == "False True\n"
-    assert not mine.take(8)
-    other.kill()  # the system ends its claims
+    assert other.stdout.readline() == "False\n"
+    assert not claims.is_gone(theirs)
+    assert not claims.is_gone(mine)
+    other.kill()  # the system ends its lock
     other.communicate()
-    assert mine.take(8)
-    mine.drop(7)
-    assert mine.take(7)
-    mine.close()
-    assert not list(tmp_path.glob("ledger.db.claims/*"))
+    assert claims.is_gone(theirs)
+    claims.leave(mine)
+    assert claims.is_gone(mine)
+    assert not list((tmp_path / "processes").iterdir())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from test_groups import contents, load, write
 from processes import ROOT
 from ragauge.commands import known
 from ragauge.contract import loading
-from ragauge.experiment.setup import config, packages
+from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import instantiate_components
 from ragauge.findings.of_sweeps import findings
 from ragauge.findings.order import metrics_of_jobs
@@ -37,16 +36,14 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=PLUGINS)
-def plugin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def plugin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A plug-in that is hidden from this process."""
     deleted, points = Deleted(f"ragauge.plugins.{request.param}"), loading.entry_points
     for module in list(filter(deleted.holds, sys.modules)):
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setattr(sys, "meta_path", [deleted, *sys.meta_path])
     monkeypatch.setattr(loading, "entry_points", lambda group: deleted.left(points(group)))
-    packages.config_packages.cache_clear()
-    yield str(request.param)
-    packages.config_packages.cache_clear()
+    return str(request.param)
 
 
 @pytest.mark.slow

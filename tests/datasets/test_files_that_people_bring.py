@@ -213,3 +213,22 @@ def test_columns_whose_names_are_nearly_known_ones_are_named(tmp_path: Path, cap
         "'Question' (for 'question'?), 'Reference' (for 'reference'?), 'ground truth' (for 'ground_truth'?), "
         "'querry' (for 'query'?), 'refrences' (for 'references'?)"
     )
+
+
+def test_columns_that_may_hold_what_no_row_has_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    row = {"query": "Who?", "expected_answer": "Ann", "answer_type": "name", "support": "a", "gold_passages": "Ann."}
+    (tmp_path / "docs.jsonl").write_text(json.dumps({"docno": "d", "text": "Ann."}) + "\n", encoding="utf-8")
+    file = tmp_path / "topics.jsonl"
+    file.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    JsonlDataset(docs=tmp_path / "docs.jsonl", topics=file).load()
+    reference, evidence = caplog.messages
+    assert reference.startswith(
+        f"{file}: no row has a reference answer; read as attributes: 'expected_answer', 'gold_pas"
+    )
+    assert evidence.startswith(
+        f"{file}: no row has evidence; read as attributes: 'gold_passages' (known names: evidence, "
+    )
+    caplog.clear()
+    file.write_text(json.dumps(row | {"reference": "Ann", "evidence": ["Ann."]}) + "\n", encoding="utf-8")
+    JsonlDataset(docs=tmp_path / "docs.jsonl", topics=file).load()
+    assert not caplog.messages

@@ -14,6 +14,7 @@ from ragauge.contract.outcomes import CAUSE
 from ragauge.diagnose.causes import CAUSES, OF_RETRIEVAL, causes
 from ragauge.diagnose.failures import (
     EVERY_CAUSE,
+    NOT_KNOWN,
     cause_shares,
     causes_by_slice,
     failure_metrics,
@@ -239,10 +240,10 @@ def test_shares_of_a_sample_count_what_its_rows_stand_for() -> None:
 def test_origins_are_shares_of_all_failures_with_their_first_cause() -> None:
     rows = pd.concat([failed(), failed().assign(**{CAUSE: "no evidence known"}).iloc[:2]])
     table = failure_origins(rows).set_index("origin")
-    assert list(table.index) == ["retrieval", "the LLM", "the corpus", "the budget", "the judge"]
-    assert table["cause"].tolist() == ["not retrieved", "unsupported answer", "", "", ""]
-    assert table["failures"].tolist() == [3, 1, 0, 0, 0]
-    assert table["share"].tolist() == pytest.approx([3 / 6, 1 / 6, 0, 0, 0])
+    assert list(table.index) == ["retrieval", "the LLM", "the corpus", "the budget", "the judge", NOT_KNOWN]
+    assert table["cause"].tolist() == ["not retrieved", "unsupported answer", "", "", "", "no evidence known"]
+    assert table["failures"].tolist() == [3, 1, 0, 0, 0, 2]
+    assert table["share"].tolist() == pytest.approx([3 / 6, 1 / 6, 0, 0, 0, 2 / 6])
     assert table["n"].eq(6).all()
 
 
@@ -250,14 +251,14 @@ def test_failures_of_one_topic_in_many_systems_are_one_draw() -> None:
     one = failed()
     many = pd.concat([one.assign(system=str(i)) for i in range(5)], ignore_index=True)
     of_one, of_many = failure_origins(one), failure_origins(many)
-    assert of_many["failures"].tolist() == [15, 5, 0, 0, 0]
+    assert of_many["failures"].tolist() == [15, 5, 0, 0, 0, 0]
     for end in ("share", "lo", "hi"):
         assert of_many[end].tolist() == pytest.approx(of_one[end].tolist())
 
 
-def test_every_cause_but_the_unknown_has_an_origin() -> None:
+def test_every_cause_has_an_origin() -> None:
     rows = pd.DataFrame({"qid": list(EVERY_CAUSE), CAUSE: list(EVERY_CAUSE)})
-    assert failure_origins(rows)["failures"].sum() == len(EVERY_CAUSE) - 1
+    assert failure_origins(rows)["failures"].sum() == len(EVERY_CAUSE)
 
 
 def test_causes_by_slice() -> None:

@@ -59,4 +59,4 @@ def test_a_default_in_the_docs_is_that_of_the_option(option: str, key: str, said
 def test_the_tables_are_found() -> None:
     assert len(QUOTED) > 60
     [hits] = re.findall(r"- `top_k` is (\d+),", (ROOT / "docs" / "retrievers.md").read_text(encoding="utf-8"))
-    assert int(hits) == values_of("common/hits")["top_k"]
+    assert int(hits) == values_of("hydra/shared/hits")["top_k"]

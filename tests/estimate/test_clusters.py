@@ -223,13 +223,16 @@ def test_what_is_said_of_clusters_is_of_the_topics_that_are_judged() -> None:
     wide, narrow = bounded_mean(X, clusters=TWO), bounded_mean(X)
     times = f"{(wide.hi - wide.lo) / (narrow.hi - narrow.lo):.2f}"
     assert right == clustering(X, TWO, "right answers")
-    of = "3 clusters of 6 topics (the largest has 2)"
+    assert "intraclass" not in clustered_text(found, True)  # the interval of one over three clusters is useless
+    right = replace(right, n_clusters=10)
+    found = [right]
+    of = "10 clusters of 6 topics (the largest has 2)"
     correlation = "intraclass correlation of right answers 0.50, "
     assert (
         clustered_text(found, True)
         == f"intervals and tests are over {of}: {correlation}{times} times the width over topics"
     )
-    assert clustered_line(found, True) == f"intervals over 3 clusters of topics are {times} times as wide"
+    assert clustered_line(found, True) == f"intervals over 10 clusters of topics are {times} times as wide"
     assert clustered_text(found, False) == (
         f"topics share documents of their evidence: {of}, {correlation}intervals over clusters would be {times} times "
         "as wide: cluster=document makes them so"

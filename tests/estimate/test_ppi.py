@@ -326,14 +326,14 @@ def covered(design, trials, fit):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("design", "trials", "fit"), [("uniform", 500, False), ("neyman", 500, False), ("neyman", 100, True)]
+    ("design", "trials", "fit"), [("uniform", 120, False), ("neyman", 120, False), ("neyman", 60, True)]
 )
 def test_intervals_cover_as_they_say(design, trials, fit):
     """200 of 7,404 topics judged: shares of 0.30, 0.08, 0.01, 0.21 and 0.41."""
     coverage = covered(design, trials, fit)
     assert 0.93 <= coverage.mean() <= 0.97
-    # the noise of so many trials has a standard error of 0.01 (500) or 0.022 (100)
-    assert coverage.min() >= (0.92 if trials == 500 else 0.9)
+    # the noise of so many trials has a standard error of 0.020 (120) or 0.028 (60)
+    assert coverage.min() >= 0.9
 
 
 def test_a_fitted_predictor_feeds_the_design():

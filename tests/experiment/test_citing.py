@@ -12,7 +12,7 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator
 from ragauge.contract import identity
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment.needs import needs
+from ragauge.experiment.dry_run import needs
 from ragauge.experiment.stages.checks import check_measures
 from ragauge.findings.per_question import per_question
 from ragauge.measures.answers import ExactMatch

@@ -16,6 +16,7 @@ from ragauge.contract.identity import identity
 from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import instantiate_components
 from ragauge.store import canonical_json
+from tiny_gguf import tiny_gguf
 
 OPTIONS = [
     (group, file.stem)
@@ -33,6 +34,8 @@ NEEDS = {
     ("retriever", "service"): ["service.url=http://localhost:8000/ask"],
     ("evaluator", "openai_compatible"): ["evaluator.chat.model=some-model"],
     ("judge", "openai_compatible"): ["judge.chat.model=some-model"],
+    ("embedder", "openai_compatible"): ["embedder.model=some-model"],
+    ("embedder", "llama_cpp"): [f"embedder.path={tiny_gguf()}"],
     ("tokenizer", "huggingface"): ["tokenizer.model=some/model"],
     ("chunker", "llama_index"): ["chunker.splitter._target_=llama_index.core.node_parser.SentenceSplitter"],
     ("chunker", "langchain"): ["chunker.splitter._target_=langchain_text_splitters.CharacterTextSplitter"],
@@ -42,6 +45,11 @@ NEEDS = {
     ("dataset", "mlflow_traces"): ["dataset.experiment=app"],
     ("dataset", "mlflow"): ["dataset.name=towers", "dataset@dataset.documents=sample"],
     ("reranker", "pyterrier"): ["reranker.transformer={_target_: pyterrier.Transformer.identity}"],
+    **{
+        (group, option): [f"{group}.path={tiny_gguf()}"]
+        for group in ("llm", "judge", "evaluator")
+        for option in ("llama_cpp", "smollm2")
+    },
     ("reranker", "langchain"): ["reranker.compressor={_target_: some.Compressor}"],
 }
 
@@ -84,6 +92,8 @@ def test_every_option_composes_and_instantiates_and_has_an_identity(options: dic
     OmegaConf.to_container(cfg, resolve=True)
     if options.get("engine") == "ray":
         pytest.importorskip("ray")
+    if {"llama_cpp", "smollm2"} & set(options.values()):
+        pytest.importorskip("xllamacpp")
     if "experiment" in options:
         return
     parts = instantiate_components(cfg)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
+from omegaconf import OmegaConf
 
-from ragauge import track
-from ragauge.experiment.described import job_note, run_text, where_text
+from ragauge.experiment.request import JobFolder, Request, job_note
 from ragauge.findings.people import judged_lines
+from ragauge.track import tracking_uri
+from ragauge.track.views import where_text
+from sweep_records import record_of
 
 CHOICES = {
     "retriever": "bm25", "chunker": "semantic", "reranker": "cross_encoder", "order": "rank",
@@ -21,7 +25,8 @@ def test_a_job_s_description_says_what_it_measured_and_how_to_read_it() -> None:
     measured, read = note.split("\n\n")
     assert measured == (
         "Measured: retriever bm25 with reranker cross_encoder over chunks by semantic, on the questions of "
-        "fictional, with a context of 1,000 tokens, answers of qwen3:4b judged by lexical."
+        "fictional, with a context of 1,000 tokens, answers of qwen3:4b judged by lexical "
+        "(word rules, no LLM)."
     )
     assert read.startswith("Read `ir_score` first")
     assert "`per_question.json`" in read
@@ -34,13 +39,16 @@ def test_a_note_of_the_user_s_comes_first_and_what_there_is_not_is_not_named() -
     assert measured == ("Measured: retriever sim, on the questions of ours, with a context of 50 tokens, no answers.")
 
 
-def test_a_job_ends_with_its_run_its_folder_and_how_to_open_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_ends_with_its_run_its_folder_and_how_to_open_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     page = "#/experiments/7/runs/3f0c"
-    assert run_text("3f0c", Path("/out/1"), track.tracking_uri(), "7").splitlines() == [
+    request = Request(OmegaConf.create({"tracking": {"uri": None}}), JobFolder(Path("/out/1"), None, 0, {}, ()))
+    assert request.where(record_of(run_id="3f0c", experiment_id="7")).splitlines() == [
         "MLflow run 3f0c; folder /out/1",
         f"MLflow UI: make ui, or ragauge ui; then http://127.0.0.1:5000/{page}",
     ]
+    with contextlib.chdir(tmp_path):  # make has no rule outside of a clone
+        assert where_text(str(tracking_uri()), page).startswith("MLflow UI: ragauge ui; then http://")
     assert where_text("https://mlflow.example/", page) == f"MLflow UI: https://mlflow.example/{page}"
     assert where_text("sqlite:////else/mlflow.db", page) == (
         f"MLflow UI: ragauge ui --tracking-uri sqlite:////else/mlflow.db; then http://127.0.0.1:5000/{page}"

@@ -81,7 +81,7 @@ def measured(two_by_two: Path, tmp_path_factory: pytest.TempPathFactory, bring_m
 def test_every_logged_metric_is_documented(measured: set[str]) -> None:
     known = [pattern for patterns, _, _ in entries() for pattern in patterns]
     who = "|".join(filter(None, CALLS))
-    names = {re.sub(rf"^({who})(?=llm_|(prompt|completion)_tokens|cost_usd$)", "", name) for name in measured}
+    names = {re.sub(rf"^({who})(?=llm_|[a-z]+_tokens|cost_usd$)", "", name) for name in measured}
     assert {
         name for name in names if not any(fnmatchcase(name, p) or fnmatchcase(ended(name), p) for p in known)
     } == set()
@@ -123,7 +123,7 @@ def test_every_name_that_is_known_before_a_job_runs_is_documented() -> None:
     patterns = [pattern for names, _, _ in entries() for pattern in names]
     who = "|".join(filter(None, CALLS))
     for name in dict.fromkeys([*metrics_of_jobs(), *metrics_of_sweeps(), *spelled(declared(), charts=True)]):
-        plain = re.sub(rf"^({who})(?=llm_|(prompt|completion)_tokens|cost_usd$)", "", name).replace("*", "x")
+        plain = re.sub(rf"^({who})(?=llm_|[a-z]+_tokens|cost_usd$)", "", name).replace("*", "x")
         assert any(fnmatchcase(plain, p) or fnmatchcase(ended(plain), p) for p in patterns), name
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from omegaconf import OmegaConf
 
 from logged_runs import LoggedRuns, questions
 from processes import run
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.outcomes import PROBABILITY_COLUMNS
+from ragauge.contract.settings import Settings, Tracking
 from ragauge.experiment.earlier import earlier_labels
 
 LABELS = {"a": 5, "b": 1, "c": None}
@@ -27,8 +27,7 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., pd.Series |
     def take(rows: pd.DataFrame, sample: int | None = 2, source: str | None = None) -> pd.Series | None:
         run_id = LoggedRuns(uri, "e").job(rows)
         judge = {"sample": sample, "earlier": source or run_id}
-        cfg = OmegaConf.create({"judge": judge, "llm": {}, "tracking": {"uri": uri}})
-        return earlier_labels(cfg, TOPICS)
+        return earlier_labels(Settings(judge=judge, llm={}, tracking=Tracking(uri=uri)), TOPICS)
 
     return take
 
@@ -51,8 +50,8 @@ def test_every_shared_topic_has_its_earlier_class_and_others_are_left_out(taken)
             questions(dict.fromkeys(LABELS, 0.5), LABELS).assign(
                 judged=[True, True, False], **dict.fromkeys(PROBABILITY_COLUMNS, 0.2)
             ),
-            "this run judged 2 of 3 topics; allowed is one that judged all, since verdicts on a shared sample, such as "
-            "that of all jobs of a sweep, say nothing of the other topics",
+            "this run judged 2 of 3 topics; allowed is one that judged all: a shared sample has no verdicts on the "
+            "other topics",
         ),
     ],
 )

@@ -46,7 +46,8 @@ CONFIGS = {
     "reranker/backwards.yaml": "_target_: toys.Reversed\n",
 }
 SMALL = [
-    "dataset=sample", "dataset.limit=12", "chunker=none", "bootstrap=50", "retriever=bm25", "n_tokens=100",
+    "dataset=sample", "dataset.limit=12", "chunker=none", "llm.by=words", "bootstrap=50", "retriever=bm25",
+    "n_tokens=100",
 ]  # fmt: skip
 LABEL = "words of the answer ↓"
 

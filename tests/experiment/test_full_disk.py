@@ -14,9 +14,9 @@ from hydra import compose, initialize_config_dir
 from processes import ROOT
 from ragauge.commands import main as cli
 from ragauge.contract.errors import full_disk
-from ragauge.experiment import prepared
-from ragauge.experiment.folder import JobFolder
+from ragauge.experiment import job
 from ragauge.experiment.job import execute
+from ragauge.experiment.request import JobFolder
 from ragauge.experiment.setup import config
 
 
@@ -46,7 +46,7 @@ def test_a_job_whose_disk_is_full_says_so_in_a_line(tmp_path: Path, monkeypatch,
         raise no_space(str(tmp_path / "s" / "chunks"))
 
     config.register()
-    monkeypatch.setattr(prepared, "make_pipeline", make)
+    monkeypatch.setattr(job, "make_pipeline", make)
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
         cfg = compose("config", overrides=[f"store={tmp_path / 's'}", "llm=none", "judge=none"])
     with caplog.at_level(logging.INFO):

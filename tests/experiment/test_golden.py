@@ -23,7 +23,8 @@ NOT_SHOWN = {
     "models": (
         "reranker/cross_encoder retriever/learned_sparse retriever/late_interaction embedder/minilm "
         "embedder/sentence_transformers answers/ares answers/network trainer/encoder trainer/reranker trainer/judge "
-        "trainer/foresight trainer/predictor tokenizer/huggingface tokenizer/llama3 answers/context_perplexity"
+        "trainer/foresight trainer/predictor tokenizer/huggingface tokenizer/llama3 answers/context_perplexity "
+        "embedder/openai embedder/openai_compatible embedder/llama_cpp"
     ),
     "servers and other people's code": (
         "retriever/service llm/service retriever/function llm/function retriever/langchain retriever/pyterrier "
@@ -31,7 +32,8 @@ NOT_SHOWN = {
         "retriever/milvus engine/ray retriever/mlflow_traces llm/mlflow_traces dataset/mlflow_traces dataset/mlflow"
     ),
     "clients of an API whose prompts and replies another option shows": (
-        "llm/openai llm/ollama judge/openai judge/ollama evaluator/openai evaluator/ollama evaluator/openai_compatible"
+        "llm/openai llm/ollama judge/openai judge/ollama evaluator/openai evaluator/ollama evaluator/openai_compatible "
+        "llm/llama_cpp judge/llama_cpp evaluator/llama_cpp"
     ),
     "files in a format of their own, whose frames the loaders' tests hold by hand": (
         "dataset/2wikimultihopqa dataset/beir dataset/crag dataset/csv dataset/folder dataset/hotpotqa "

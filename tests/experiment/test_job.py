@@ -20,9 +20,8 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import identity
 from ragauge.contract.record import RECORD_FILE
 from ragauge.experiment import job
-from ragauge.experiment.folder import JobFolder, write_json
 from ragauge.experiment.job import execute
-from ragauge.experiment.request import run_name
+from ragauge.experiment.request import JobFolder, Request, write_json
 from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import instantiate_components, make_pipeline
 from ragauge.experiment.stages.pipeline import Sample
@@ -78,32 +77,32 @@ def test_a_sample_is_no_part_of_the_judge(configure: Configure) -> None:
     assert identity(instantiate_components(some).judge) == identity(
         instantiate_components(configure("judge=lexical")).judge
     )
-    assert make_pipeline(some, folder_of(Path("unused"))).sample == Sample(20, "uniform", 0)
-    assert make_pipeline(configure("judge=lexical"), folder_of(Path("unused"))).sample is None
+    assert make_pipeline(Request(some, folder_of(Path("unused")))).sample == Sample(20, "uniform", 0)
+    assert make_pipeline(Request(configure("judge=lexical"), folder_of(Path("unused")))).sample is None
 
 
 def test_a_sample_is_no_part_of_the_llm_and_holds_that_of_the_judge(configure: Configure) -> None:
     some = configure("llm=extractive", "judge=lexical", "llm.sample=20")
     whole = configure("llm=extractive", "judge=lexical")
     assert identity(instantiate_components(some).llm) == identity(instantiate_components(whole).llm)
-    assert make_pipeline(some, folder_of(Path("unused"))).answered == Sample(20, "uniform", 0, "llm")
+    assert make_pipeline(Request(some, folder_of(Path("unused")))).answered == Sample(20, "uniform", 0, "llm")
     within = configure("llm=extractive", "judge=lexical", "llm.sample=20", "judge.sample=21")
     with pytest.raises(ConfigError, match=r"judge\.sample=21 is more than llm\.sample=20"):
-        make_pipeline(within, folder_of(Path("unused")))
+        make_pipeline(Request(within, folder_of(Path("unused"))))
     with pytest.raises(ConfigError, match=r"llm\.sample=1: allowed are integers of at least 2"):
-        make_pipeline(configure("llm=extractive", "llm.sample=1"), folder_of(Path("unused")))
+        make_pipeline(Request(configure("llm=extractive", "llm.sample=1"), folder_of(Path("unused"))))
 
 
 def test_a_sample_by_prediction_needs_a_predictor(configure: Configure) -> None:
     asked = configure("judge=lexical", "judge.sample=20", "judge.sample_design=neyman")
     with pytest.raises(ConfigError, match="give predictor="):
-        make_pipeline(asked, folder_of(Path("unused")))
+        make_pipeline(Request(asked, folder_of(Path("unused"))))
 
 
 def test_a_predictor_reads_what_is_known_before_an_answer(configure: Configure) -> None:
     """Of the job's measures those that look at no answer, too."""
     chosen = "estimate.features=[ir_score,evidence_words,rr]"
-    make_pipeline(configure("answers=[em,evidence_words]", chosen), folder_of(Path("unused")))
+    make_pipeline(Request(configure("answers=[em,evidence_words]", chosen), folder_of(Path("unused"))))
     words = "evidence_words"
     for answers, features, allowed in (
         (f"[em,{words}]", "[em]", words),
@@ -112,7 +111,7 @@ def test_a_predictor_reads_what_is_known_before_an_answer(configure: Configure) 
     ):
         asked = configure(f"answers={answers}", f"estimate.features={features}")
         with pytest.raises(ConfigError, match=rf"estimate.features=.*: allowed are ir_score, .*{allowed}"):
-            make_pipeline(asked, folder_of(Path("unused")))
+            make_pipeline(Request(asked, folder_of(Path("unused"))))
 
 
 def test_the_config_error_of_a_part_comes_as_it_is(configure: Configure) -> None:
@@ -164,27 +163,31 @@ def test_what_auto_stands_for_is_written_into_the_config(
 
 
 def test_a_pipeline_is_made_of_checked_values(configure: Configure, tmp_path: Path) -> None:
-    made = make_pipeline(configure("n_tokens=300", "n_grid=[100,200]"), folder_of(tmp_path))
+    made = make_pipeline(Request(configure("n_tokens=300", "n_grid=[100,200]"), folder_of(tmp_path)))
     assert made.grid == [100, 200, 300]
     assert made.store.root == tmp_path / "s"
     assert made.made == []
     with pytest.raises(ConfigError, match="n_tokens=-1: allowed are"):
-        make_pipeline(configure("n_tokens=-1"), folder_of(tmp_path))
+        make_pipeline(Request(configure("n_tokens=-1"), folder_of(tmp_path)))
     with pytest.raises(ConfigError, match=r"dataset\.docs=nowhere: there is no such file"):
-        make_pipeline(configure("dataset=jsonl", "dataset.docs=nowhere"), folder_of(tmp_path))
+        make_pipeline(Request(configure("dataset=jsonl", "dataset.docs=nowhere"), folder_of(tmp_path)))
 
 
 # --- names ------------------------------------------------------------------------------------------------
 
 
+def named(cfg: DictConfig, choices: dict[str, str]) -> str:
+    return Request(cfg, JobFolder(Path(), None, 0, choices, ())).name
+
+
 def test_a_run_is_called_by_retriever_budget_and_model(configure: Configure) -> None:
     choices = {"retriever": "mmr", "llm": "extractive"}
-    assert run_name(configure("n_tokens=300"), choices) == "mmr · N=300 · extractive"
+    assert named(configure("n_tokens=300"), choices) == "mmr · N=300 · extractive"
     chat = configure("llm=ollama", "llm.chat.model=tiny", "n_tokens=0")
-    assert run_name(chat, {**choices, "llm": "ollama"}) == "mmr · N=0 · tiny"
-    assert run_name(configure("n_tokens=1"), {}) == "? · N=1 · ?"
+    assert named(chat, {**choices, "llm": "ollama"}) == "mmr · N=0 · tiny"
+    assert named(configure("n_tokens=1"), {}) == "? · N=1 · ?"
     more = {**choices, "rewriter": "prf", "reranker": "none", "expander": "parent", "order": "rank"}
-    assert run_name(configure("n_tokens=300"), more) == "mmr + prf + parent · N=300 · extractive"
+    assert named(configure("n_tokens=300"), more) == "mmr + prf + parent · N=300 · extractive"
 
 
 def test_all_jobs_of_a_sweep_have_one_id_and_other_sweeps_another(tmp_path: Path) -> None:

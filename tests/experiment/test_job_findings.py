@@ -31,8 +31,8 @@ from ragauge.contract.finding import (
     Text,
 )
 from ragauge.contract.jobs import Compared, Job, Jobs
-from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
+from ragauge.experiment.request import JobFolder
 from ragauge.experiment.setup import config
 from ragauge.findings.order import job_findings
 from ragauge.track import Reader

@@ -13,8 +13,8 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from ragauge.contract.record import JobRecord
-from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
+from ragauge.experiment.request import JobFolder, Request
 from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import make_pipeline
 from ragauge.findings.lacking import lacking, lacking_text
@@ -124,7 +124,7 @@ def test_evidence_of_no_document_is_told_with_its_topic_and_the_nearest_sentence
 
 
 def test_evidence_is_located_where_only_its_text_is_given(configured: Configure, tmp_path: Path) -> None:
-    job = make_pipeline(configured(clean()), job_folder(tmp_path / "job"))
+    job = make_pipeline(Request(configured(clean()), job_folder(tmp_path / "job")))
     documents = [f"{town}.txt" for town in TOWNS]
     assert qrels_of(job.frame("evidence"))["docno"].tolist() == documents
     assert set(job.frame("evidence_in_corpus")["corpus"]) == {1}

@@ -56,8 +56,9 @@ def test_the_interval_of_the_correct_share_counts_missing_verdicts_as_not_correc
 def test_no_verdict_at_all_is_a_share_of_its_own() -> None:
     values = summary.quality(outcomes([0.5, 0.5], [None, None]))
     assert values["judge_share_missing"] == 1
-    assert values["correct_share"] == 0
-    assert math.isnan(values["correct_share_hi"])
+    assert not [name for name in values if name.startswith(("correct_", "hallucination_", "judge_share_1"))]
+    unasked = summary.quality(outcomes([0.5, 0.5], [None, None]).assign(judge_status="none"))
+    assert {*unasked} == {"ir_score", "ir_score_lo", "ir_score_hi"}
 
 
 def test_of_a_sample_the_shares_are_those_of_all_topics() -> None:

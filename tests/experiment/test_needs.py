@@ -16,12 +16,16 @@ from ragauge.contract.answering import Generator, Judge
 from ragauge.contract.component import ChatModel, Tools
 from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages, VariesContexts
 from ragauge.contract.replies import Reply
-from ragauge.experiment.needs import added_up, describe_needs, gathered
-from ragauge.experiment.needs import needs as requests_of
+from ragauge.experiment.dry_run import needs as requests_of
+from ragauge.experiment.need_sums import added_up, describe_needs, gathered
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.measures.answers import ExactMatch
+from ragauge.plugins.reranking.llm import ListwiseReranker
+from ragauge.plugins.rewriting.multi_query import MultiQuery
+from ragauge.retrieval.chunkers import SemanticChunker
 from ragauge.retrieval.retrievers import MLQ, NoRetrieval
-from small_pipeline import SmallPipelines
+from ragauge.store.vectors import nothing_computed
+from small_pipeline import DOCS, SmallPipelines
 
 # A class that LangChain has not got: importing it, let alone asking it, would be an error.
 CHAT = {"_target_": "nowhere.NoChatModel", "model": "none"}
@@ -55,6 +59,30 @@ def test_one_call_a_topic_for_llm_and_judge_with_tokens_and_money(small: SmallPi
         cost = (counts["prompt_tokens"] + 2 * counts["completion_tokens"]) / 1e6
         assert counts["cost_usd"] == pytest.approx(cost)
     assert not {"answers", "verdicts"} & set(job.made)
+
+
+def test_a_dry_run_runs_no_embedder_and_counts_with_stand_ins(small: SmallPipelines) -> None:
+    parts = {"llm": llm(), "judge": judge(), "chunker": SemanticChunker(breakpoint_percentile=95, max_tokens=None)}
+    docs = [
+        *DOCS,
+        {"docno": "d9", "text": " ".join(f"Sentence number {i} stands here, and is long." for i in range(9))},
+    ]
+    with nothing_computed():
+        job = small(docs=docs, **parts)
+        found = needs(job)
+    assert {who: (counts["calls"], counts["calls_guessed"]) for who, counts in found.items()} == {
+        "llm": (3, 3), "judge": (3, 3),
+    }  # fmt: skip
+    assert [stage.label for stage in job.not_computed] == ["chunks"]
+    with nothing_computed():
+        assert needs(small(docs=docs, **parts, retriever=MLQ(top_k=3)))["retriever"]["calls"] == 3
+        asked = needs(small(docs=docs, **parts, rewriter=MultiQuery(), reranker=ListwiseReranker(depth=3)))
+    assert (asked["rewriter"]["calls"], asked["reranker"]) == (3, {})
+    assert not (job.store.root / "vectors").exists()
+    small(docs=docs, **parts).frame("contexts")
+    with nothing_computed():
+        job = small(docs=docs, **parts)
+        assert needs(job)["llm"]["calls_guessed"] == 0
 
 
 @pytest.mark.parametrize(
@@ -205,6 +233,10 @@ def test_needs_are_told_in_a_line() -> None:
     assert guessed.startswith("llm: 1,200 calls (34 paid before; 12 are estimates), about")
     shared = describe_needs({"llm": {**counts, "calls_shared": 56, "calls_guessed": 12, "cost_usd": 0}})
     assert "(34 paid before, 56 shared with others; 12 are estimates)" in shared
+    assert describe_needs({"llm": {**counts, "cost_usd": 0}}).endswith("tokens, no price given")
+    assert describe_needs({"llm": {**counts, "calls": 0, "cost_usd": 0}}).endswith(
+        "tokens, 0.00 USD"
+    )  # all paid before
     assert describe_needs({}) == "no LLM calls"
 
 

@@ -24,9 +24,8 @@ Install = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def looked_up_anew() -> Iterator[None]:
-    packages.config_packages.cache_clear()
+    packages.packages_of.cache_clear()  # a package of a name lies elsewhere in every test
     yield
-    packages.config_packages.cache_clear()
     for name in [name for name in sys.modules if name.startswith("team_")]:
         del sys.modules[name]
 
@@ -64,7 +63,9 @@ def test_an_option_of_a_package_is_composed_like_ragauge_s_own(install: Install,
     config.register()
     with initialize_config_dir(str(CONF), version_base="1.3"):
         assert compose("config", overrides=["retriever=shallow"]).retriever.top_k == 3
-        assert compose("config", overrides=["retriever=bm25"]).retriever.top_k == values_of("common/hits")["top_k"]
+        assert (
+            compose("config", overrides=["retriever=bm25"]).retriever.top_k == values_of("hydra/shared/hits")["top_k"]
+        )
 
 
 def test_packages_come_in_the_order_of_their_names(install: Install) -> None:
@@ -105,14 +106,12 @@ def test_a_file_that_would_never_be_read_is_refused(install: Install, tmp_path: 
     (mine / "retriever").mkdir(parents=True)
     (mine / "retriever" / "bm25.yaml").write_text(TOP_3)
     packages.refuse_shadowed(CONF)
-    packages.config_packages.cache_clear()
     with pytest.raises(ConfigError, match=r"retriever/bm25\.yaml of --config-dir .*mine .* ragauge has one"):
         packages.refuse_shadowed(CONF, mine)
     (mine / "retriever" / "bm25.yaml").rename(mine / "retriever" / "shallow.yaml")
     with pytest.raises(ConfigError, match=r"retriever/shallow\.yaml of --config-dir .* team_d 1\.2 has one"):
         packages.refuse_shadowed(CONF, mine)
     install("team_e", {"conf/experiment/ours.yaml": ""})
-    packages.config_packages.cache_clear()
     with pytest.raises(ConfigError, match=r"experiment/ours\.yaml of team_e 1\.2 .* team_d 1\.2 has one"):
         packages.refuse_shadowed(CONF)
 

@@ -27,9 +27,11 @@ from ragauge.contract.errors import ConfigError, DataError, MissingError
 from ragauge.contract.identity import runtime
 from ragauge.contract.replies import Reply
 from ragauge.contract.retrieval import Retriever
+from ragauge.contract.stages import Read, Reads
+from ragauge.contract.usage import Usage, usage_columns
 from ragauge.estimate.topic_samples import Sample
 from ragauge.experiment.stages.pipeline import Pipeline
-from ragauge.experiment.stages.stage import Read, Reads, file_digest
+from ragauge.experiment.stages.plan import file_digest
 from ragauge.measures import Substring, Words, rankings
 from ragauge.retrieval.chunkers import NoChunker, TokenChunker
 from ragauge.retrieval.retrievers import BM25, Hybrid, NoRetrieval, Oracle, Sim
@@ -63,10 +65,7 @@ def replies_frame(keys: pd.DataFrame, replies: Sequence[Reply]) -> dict[str, Any
         "qid": keys["qid"].to_numpy(),
         "n_tokens": keys["n_tokens"].to_numpy(),
         "status": ["missing" if r.text is None else "ok" for r in replies],
-        "prompt_tokens": [r.prompt_tokens for r in replies],
-        "completion_tokens": [r.completion_tokens for r in replies],
-        "cost_usd": [r.cost_usd for r in replies],
-        "seconds": [r.seconds for r in replies],
+        **{n: c for n, c in usage_columns([r.usage for r in replies]).items() if n not in ("calls", "usage_unknown")},
         "cached": [r.cached for r in replies],
     }
 
@@ -88,7 +87,8 @@ class FakeChat(ChatModel, Generator):
     def ask(self, prompts: Sequence[str], store: Any, what: str, **how: Any) -> list[Reply]:
         self.asked.extend(prompts)
         return [
-            Reply(None, "no reply") if p.startswith(self.failing) else Reply(p, None, 10, 2, 0.5, 0.25) for p in prompts
+            Reply(None, "no reply") if p.startswith(self.failing) else Reply(p, None, Usage(10, 2, 0.5, 0.25))
+            for p in prompts
         ]
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:

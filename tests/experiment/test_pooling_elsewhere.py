@@ -148,7 +148,7 @@ def test_a_job_that_waits_has_the_store_ledger_and_window_of_traces_that_it_ran_
         "ledgers": {"judge": "/was/ledger.db", "evaluator": "postgresql://a:***@b/c", "llm": "/was/ledger.db"},
     }  # fmt: skip
     made: list[Any] = []
-    monkeypatch.setattr(waiting, "make_pipeline", lambda cfg, folder: made.append(cfg))
+    monkeypatch.setattr(waiting, "make_pipeline", lambda request: made.append(request.cfg))
     monkeypatch.setattr(waiting, "check_measures", lambda pipeline, alone: None)
     waiting.waiting_job(record_of(record))
     waiting.waiting_job(record_of({**record, "snapshot": ""}))

@@ -15,7 +15,7 @@ from ragauge.answering import NoLLM, RecordedAnswers
 from ragauge.answering.judges import LexicalJudge, NoJudge, RecordedJudge
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.datasets import SamplesDataset
-from ragauge.experiment.needs import needs
+from ragauge.experiment.dry_run import needs
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.sweep.jobs import load
 from ragauge.findings.answers import cut_after_answers
@@ -148,10 +148,17 @@ def test_too_many_missing_answers_promise_no_rerun(small: SmallPipelines, tmp_pa
     rows = rows_of(5)
     rows[0]["answer"] = None
     parts = recorded_parts(tmp_path, rows) | {"judge": NoJudge()}
-    with pytest.raises(MissingError, match=r"1 of 3 answers are missing.*nobody was asked"):
+    with pytest.raises(MissingError, match=r"1 of 3 answers are missing.*they are recorded so"):
         small(max_missing_share=0.05, **parts).answers  # noqa: B018
     kept = small(max_missing_share=1.0, **parts).outcomes
     assert kept["answer_error"].tolist()[0] == "the file has no answer"
+
+
+def test_questions_that_the_file_may_lack_are_no_failure_of_the_job(small: SmallPipelines, tmp_path: Path) -> None:
+    whole = SamplesDataset(path=written(tmp_path / "all.jsonl", rows_of(5)))
+    parts = recorded_parts(tmp_path, rows_of(5)[1:], on_missing="missing") | {"dataset": whole, "judge": NoJudge()}
+    kept = small(max_missing_share=0.05, **parts).outcomes
+    assert kept["answer"].notna().tolist() == [False, True, True]
 
 
 def test_nobody_is_asked_and_no_latency_is_measured(small: SmallPipelines, tmp_path: Path) -> None:

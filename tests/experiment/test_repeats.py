@@ -18,7 +18,8 @@ from ragauge.answering.judges import ChatJudge
 from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.estimate.board import share_estimates
 from ragauge.estimate.prompts import by_prompt
-from ragauge.experiment.needs import added_up, needs
+from ragauge.experiment.dry_run import needs
+from ragauge.experiment.need_sums import added_up
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.stages.repeating import Repeats, checked_repeats
 from ragauge.findings.cost import costs_of_replies

@@ -12,9 +12,11 @@ from omegaconf import OmegaConf
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Found
+from ragauge.contract.groups import GROUPS
+from ragauge.contract.settings import Settings
 from ragauge.estimate.slicing import SliceBy
 from ragauge.experiment.outcomes import outcomes as joined
-from ragauge.experiment.setup.config import check_slices
+from ragauge.experiment.setup.config import settings_of
 from ragauge.experiment.slicing import (
     read_slices,
     read_weights,
@@ -91,10 +93,10 @@ def test_weights_that_are_none_are_refused(weights: Any, message: str) -> None:
 
 
 def test_slices_and_weights_may_point_at_other_keys_of_the_config() -> None:
-    cfg = OmegaConf.create(
-        {"of": "hops", "w": 0.5, "slices": ["${of}"], "slice_weights": {"hops": {"2": "${w}", "3": 1}}}
-    )
-    assert check_slices(cfg) == ((SliceBy("hops"),), {"hops": {"2": 0.5, "3": 1.0}})
+    given = {"language": "english", "seed": 2, "slices": ["${language}"], "slice_weights": {"a": {"2": "${seed}"}}}
+    groups = dict.fromkeys((*GROUPS, "store"), "any")
+    settings = settings_of(OmegaConf.merge(Settings, groups, given))
+    assert (settings.slices, settings.slice_weights) == (["english"], {"a": {"2": 2}})
 
 
 def test_weights_name_the_slices_that_there_are() -> None:

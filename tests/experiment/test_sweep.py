@@ -19,8 +19,8 @@ from ragauge.commands import compare
 from ragauge.commands.results import pool, report
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
-from ragauge.contract.jobs import system_names
 from ragauge.contract.metrics import without_groups
+from ragauge.contract.naming import system_names
 from ragauge.contract.option import values_of
 from ragauge.experiment.sweep import pooling
 from ragauge.show.drawing import LINE_COLOURS
@@ -127,7 +127,7 @@ def test_every_job_is_a_flat_run_with_the_metrics_of_the_contract(swept: Path) -
         assert "mlflow.parentRunId" not in logged.data.tags
         assert logged.data.tags["sweep_id"]
         assert logged.data.tags["dataset_digest"]
-        assert logged.data.params["retriever.top_k"] == str(values_of("common/hits")["top_k"])
+        assert logged.data.params["retriever.top_k"] == str(values_of("hydra/shared/hits")["top_k"])
         shares = [logged.data.metrics[f"judge_share_{c}"] for c in (*JUDGE_CLASSES, "missing")]
         assert sum(shares) == pytest.approx(1)
         names = {a.path for a in client.list_artifacts(logged.info.run_id)}
@@ -348,7 +348,7 @@ def test_two_jobs_at_a_time_do_no_work_twice_and_lock_no_database(tmp_path, brin
         ([["retriever=bm25"], ["retriever=sim"]], ["bm25", "sim"]),
         (
             [["retriever=sim", "retriever.top_k=5"], ["retriever=sim", "retriever.top_k=9"]],
-            ["retriever.top_k=5", "retriever.top_k=9"],
+            ["top_k=5", "top_k=9"],
         ),
         (
             [

@@ -1,11 +1,13 @@
-"""A judge that cannot be read: what a rerun asks, when a sweep stops, and how few missing ones fail a job."""
+"""A judge that cannot be read, or is gone: what a rerun asks, when a sweep stops, how few missing ones fail a job."""
 
 from __future__ import annotations
 
 import html
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +15,19 @@ import pytest
 from hydra import compose, initialize_config_dir
 from test_sweep import job_records, sweep_folders
 
-from chat_server import ChatServer, digest_of
-from kills import kill_and_read, recorded_in
+from chat_server import ChatServer, first_of
+from kills import kill_and_read
 from processes import Command, clean_environment, until
 from ragauge.answering.judges import ChatJudge
 from ragauge.contract.current_job import run_begins
-from ragauge.contract.errors import MissingError, UnreadableJudgeError
-from ragauge.experiment.folder import JobFolder
+from ragauge.contract.errors import MissingError, ServerGoneError, UnreadableJudgeError
+from ragauge.contract.settings import Settings
 from ragauge.experiment.job import execute
+from ragauge.experiment.request import AskedInVain, JobFolder
 from ragauge.experiment.setup import config
+from ragauge.llms.chat import ChatLLM
+from ragauge.store import Store
+from servers import free_port
 from small_pipeline import DOCS, TOPICS, SmallPipelines
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -128,7 +134,7 @@ def test_a_sweep_stops_at_a_judge_that_cannot_be_read_and_a_rerun_goes_on(jobs: 
         code, record = jobs(1, server, "max_missing_share=1")
         assert code == 4
         assert record["error"].startswith(
-            "not run, and nothing was asked: of job 0, which has the same judge, none of the judge's 12 "
+            "not run, and nothing was asked: job 0, which has the same judge, ended: none of the judge's 12 "
             f"replies could be read; the first: {BAD}; expected "
         )
         assert sum(server.calls.values()) == paid
@@ -143,6 +149,27 @@ def test_a_sweep_stops_at_a_judge_that_cannot_be_read_and_a_rerun_goes_on(jobs: 
         assert sum(server.calls.values()) == paid + 12
 
 
+def settings(llm: str, judge: str) -> Settings:
+    """Settings whose chat models stand at these addresses."""
+    chats = ({"chat": {"_target_": "c.Chat", "model": name, "base_url": name}} for name in (llm, judge))
+    return replace(Settings(), **dict(zip(("llm", "judge"), chats, strict=True)), evaluator={"_target_": "the.llm"})
+
+
+def test_the_jobs_of_a_sweep_do_not_ask_a_server_that_is_gone_for_one_of_them(tmp_path: Path) -> None:
+    dead = f"http://127.0.0.1:{free_port()}"
+    llm = ChatLLM(chat={"_target_": "langchain_ollama.ChatOllama", "model": "m", "base_url": dead}, backoff=0.0)
+    with pytest.raises(ServerGoneError, match="answers: nothing listens at model m at http") as gone:
+        llm.ask(["p"], Store(tmp_path / "store"), "answers")
+    first, second = (JobFolder(tmp_path / str(n), tmp_path, n, {}, ()) for n in range(2))
+    AskedInVain(first, settings(dead, "http://other")).leave(gone.value)
+    for of_job in (settings(dead, "http://other"), settings("http://other", dead)):
+        with pytest.raises(MissingError, match=r"^not run, .*: job 0, which asks the same server, ended: answers: "):
+            AskedInVain(second, of_job).refuse("llm", "judge", "evaluator")
+    AskedInVain(second, settings("http://other", "http://third")).refuse("llm", "judge", "evaluator")
+    run_begins()  # the same command again
+    AskedInVain(second, settings(dead, dead)).refuse("llm", "judge", "evaluator")
+
+
 def started(folder: Path, server: ChatServer) -> Command:
     return Command(
         folder, "-m", "retriever=bm25,none", "n_tokens=100,300", "chunker=none", "dataset.limit=20",
@@ -155,7 +182,14 @@ def started(folder: Path, server: ChatServer) -> Command:
 @pytest.mark.slow
 def test_a_sweep_killed_twice_asks_again_what_could_not_be_read_and_nothing_else(tmp_path: Path) -> None:
     def often_bad(prompt: str) -> str:
-        return BAD if sum(map(ord, prompt)) % 3 == 0 else GOOD
+        return BAD if sum(map(ord, first_of(prompt))) % 3 == 0 else GOOD
+
+    def asked(server: ChatServer) -> Counter[str]:
+        """Requests about each verdict, the second tries of an unreadable one among them."""
+        counts: Counter[str] = Counter()
+        for prompt, n in server.whole.items():
+            counts[first_of(prompt)] += n
+        return counts
 
     with ChatServer(often_bad, delay=0.05) as server:
         for after in (8, 20):
@@ -166,28 +200,18 @@ def test_a_sweep_killed_twice_asks_again_what_could_not_be_read_and_nothing_else
         assert done.returncode == 0, done.stderr
         report = next((tmp_path / "mlruns").rglob("report.html")).read_text(encoding="utf-8")
         for text in (done.stdout, html.unescape(report)):
-            assert re.search(rf"\d+ of \d+ verdicts could not be read; .* The first: {BAD}; expected ", text)
-        bad = {prompt for prompt in server.whole if often_bad(prompt) == BAD}
-        assert 0 < len(bad) < len(server.whole)
-        assert all(2 <= server.whole[prompt] <= 6 for prompt in bad)
-        before = dict(server.whole)
-        # A reply that was in flight at a kill is not in the ledger, and does not count.
-        recorded = recorded_in(next(tmp_path.rglob("ledger.db")))
-        kept = {prompt: recorded[digest_of(prompt)] for prompt in bad}
+            assert re.search(rf"\d+ of \d+ verdicts could not be read, nor .* The first: {BAD}; expected ", text)
+        before = asked(server)
+        bad = {prompt for prompt in before if often_bad(prompt) == BAD}
+        assert 0 < len(bad) < len(before)
+        assert all(2 <= before[prompt] <= 6 for prompt in bad)
+        # A readable reply is paid once, but for those that were in flight at a kill.
+        assert sum(before[prompt] - 1 for prompt in set(before) - bad) <= 2 * 2
         server.reply = lambda prompt: GOOD  # the server is mended
         done = started(tmp_path, server).wait()
         assert done.returncode == 0, done.stderr
-        asked = {prompt for prompt, n in server.whole.items() if n > before.get(prompt, 0)}
-        assert asked == {prompt for prompt in bad if kept[prompt] < 6}
-        assert all(server.whole[prompt] == before[prompt] + 1 for prompt in asked)
-        # A readable reply is paid once, but for those that were in flight at a kill.
-        assert sum(before[prompt] - 1 for prompt in set(before) - bad) <= 2 * 2
-        records = job_records(sweep_folders(tmp_path)[-1])
-        # Those of the limit, and no others, stay without a verdict.
-        at_limit = {prompt for prompt in bad if kept[prompt] == 6}
-        shares = [record["metrics"]["judge_share_missing"] for record in records]
-        assert max(shares) <= len(at_limit) / 20
-        assert (max(shares) > 0) == bool(at_limit)
+        assert asked(server) - before == Counter(dict.fromkeys(bad, 1))
+        assert {record["metrics"]["judge_share_missing"] for record in job_records(sweep_folders(tmp_path)[-1])} == {0}
         total = sum(server.whole.values())
         assert started(tmp_path, server).wait().returncode == 0
         assert sum(server.whole.values()) == total
@@ -198,9 +222,10 @@ def test_a_sweep_whose_judge_cannot_be_read_asks_in_one_job_alone(tmp_path: Path
     with ChatServer(lambda prompt: BAD) as server:
         done = started(tmp_path, server).wait()
         assert done.returncode == 4
-        assert sum(server.calls.values()) == 2 * len(server.calls) <= 2 * 20
+        asked = {first_of(prompt) for prompt in server.calls}
+        assert sum(server.calls.values()) == 2 * len(asked)
         for job in ("bm25 · N=300", "none · N=100", "none · N=300"):
-            assert re.search(f"{job} .*: not run, and nothing was asked: of job 0", done.stderr), done.stderr
+            assert re.search(f"{job} .*: not run, and nothing was asked: job 0", done.stderr), done.stderr
         server.reply = lambda prompt: GOOD
         done = started(tmp_path, server).wait()
         assert done.returncode == 0, done.stderr

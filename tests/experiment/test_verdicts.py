@@ -9,7 +9,7 @@ import pandas as pd
 
 from ragauge.estimate import choose_topics
 from ragauge.estimate.topic_samples import Sample
-from ragauge.experiment.measured_by import sample_topics
+from ragauge.experiment.measured import sample_topics
 from ragauge.experiment.stages.pipeline import Pipeline
 
 QIDS = [f"q{i:03d}" for i in range(120)]

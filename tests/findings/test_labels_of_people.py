@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
-from omegaconf import OmegaConf
 from pandas.testing import assert_frame_equal
 
 from ragauge import track
 from ragauge.contract.errors import DataError
+from ragauge.contract.settings import Settings, Tracking
 from ragauge.datasets.labels import with_human_labels
 from ragauge.estimate.human import human_shares
 from ragauge.findings.per_question import with_labels_of_people
+from sweep_records import record_of
+
+
+def job_without_traces() -> Any:
+    """A job whose dataset is none of traces."""
+    settings = Settings(human_labels="mlflow", tracking=Tracking(uri="sqlite:///none.db"))
+    pipeline = SimpleNamespace(components=SimpleNamespace(dataset=None))
+    return SimpleNamespace(pipeline=pipeline, settings=settings, record=record_of(experiment="helpdesk"))
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -26,10 +35,9 @@ def test_of_several_labels_for_one_answer_the_newest_counts(monkeypatch: pytest.
     labels = pd.DataFrame(rows[::-1] if reverse else rows, columns=columns)
     monkeypatch.setattr(track, "labels_of_people", lambda uri, experiment: labels)
     monkeypatch.setattr(track, "drawn_answers", lambda uri, experiment: pd.DataFrame())
-    pipeline = SimpleNamespace(components=SimpleNamespace(dataset=None))
-    cfg = OmegaConf.create({"human_labels": "mlflow", "tracking": {"uri": "sqlite:///none.db"}})
+    job = job_without_traces()
     outcomes = pd.DataFrame({"qid": ["q0", "q1"], "answer": ["yes", "yes"]})
-    found = with_labels_of_people(outcomes, pipeline, cfg, "helpdesk")["human_label"]
+    found = with_labels_of_people(outcomes, job)["human_label"]
     assert found.iloc[0] == 5
     assert found.isna().tolist() == [False, True]  # the other answer to q1 was labelled
 
@@ -54,18 +62,17 @@ def test_labels_of_a_queue_weigh_as_those_of_its_sheet(monkeypatch: pytest.Monke
     people = people.assign(labelled_ms=range(len(people)), trace_id="t")
     monkeypatch.setattr(track, "labels_of_people", lambda uri, experiment: people)
     monkeypatch.setattr(track, "drawn_answers", lambda uri, experiment: pd.concat([rows, before, elsewhere]))
-    pipeline = SimpleNamespace(components=SimpleNamespace(dataset=None))
-    cfg = OmegaConf.create({"human_labels": "mlflow", "tracking": {"uri": "sqlite:///none.db"}})
-    found = with_labels_of_people(outcomes, pipeline, cfg, "helpdesk")
+    job = job_without_traces()
+    found = with_labels_of_people(outcomes, job)
     by_file = with_human_labels(outcomes, tmp_path / "labels.csv")
     assert_frame_equal(found, by_file, check_exact=True)
     assert by_file["human_probability"].dropna().tolist() == [0.8 * p for p in (0.1, 0.7, 1 / 3, 0.35)]
     shares = [human_shares(rows.assign(label=rows["label"].astype("Int8"))) for rows in (found, by_file)]
     assert_frame_equal(*shares, check_exact=True)
     with pytest.raises(DataError, match=r"human_labels=mlflow: qid 'q0' has another answer in this job"):
-        with_labels_of_people(outcomes.assign(answer="another"), pipeline, cfg, "helpdesk")
-    of_900 = with_labels_of_people(outcomes.assign(n_tokens=900), pipeline, cfg, "helpdesk")
+        with_labels_of_people(outcomes.assign(answer="another"), job)
+    of_900 = with_labels_of_people(outcomes.assign(n_tokens=900), job)
     assert of_900["human_label"].notna().tolist() == [qid == "q1" for qid in qids]
-    alone = with_labels_of_people(outcomes.assign(retriever="bm25"), pipeline, cfg, "helpdesk")
+    alone = with_labels_of_people(outcomes.assign(retriever="bm25"), job)
     assert alone["human_label"].notna().tolist() == [qid == "q3" for qid in qids]
     assert "human_probability" not in alone

@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ragauge.contract.answer_measures import as_record
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.findings.answers import cut_after_answers, recorded_costs
+from ragauge.findings.people import in_numbers
 from ragauge.findings.pooling import PooledFindings
 from ragauge.findings.terminal import common_text, job_line, leaderboard_text, valued
 from ragauge.findings.topics import longest_match, match_evidence
@@ -128,3 +130,12 @@ def test_the_longest_match_is_the_first_of_equals_and_stands_where_the_context_h
         start, size = longest_match(part, text)
         assert text[start : start + size] in part
         assert not any(text[i : i + size + 1] in part for i in range(len(text) - size))
+
+
+def test_a_job_outside_of_sweeps_prints_the_answer_measures_that_were_asked_for() -> None:
+    infos = [AnswerMeasureInfo("em", "exact match", unit="share"), AnswerMeasureInfo("f1", "token F1")]
+    values = {"em": 0.5, "em_lo": 0.25, "em_hi": 0.75, "f1": 0.5, "seconds_total": 1.0}
+    given = {"metrics": values, "answer_measures": as_record(infos)}
+    alone = "  exact match 50.0% (95 % 25.0% to 75.0%), token F1 0.500"
+    assert in_numbers(record_of(given))[1:] == [alone]
+    assert len(in_numbers(record_of(given, sweep_id="s"), 2)) == 1

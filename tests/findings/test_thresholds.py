@@ -18,6 +18,7 @@ from ragauge.findings.thresholds import (
     PredictorFound,
     ZonesFound,
     _without_zones,
+    predictor_line,
     threshold_line,
     zone_blocks,
 )
@@ -81,6 +82,11 @@ def test_the_predictor_s_card_has_an_interval_where_there_is_one(lo: float, belo
     (card,) = shown.cards
     assert (card.number, card.below) == ("AUC 0.800", below)
     assert shown.lines == ["predictor, on unseen topics: AUC 0.800 for right answers, 0.800 for lack"]
+    never_lacks = SimpleNamespace(estimates=estimates | {"auc_lack": Estimate(np.nan, np.nan, np.nan, 0)})
+    assert predictor_line(never_lacks, {}) == "predictor, on unseen topics: AUC 0.800 for right answers"
+    none = estimates | {"auc_correct": Estimate(np.nan, np.nan, np.nan, 0)}
+    without = SimpleNamespace(estimates=none, reliability=curve, n_splits=5)
+    assert PredictorFound().show(JOBS, without, {}).cards == []  # type: ignore[arg-type]
     moved = {by: SimpleNamespace(mean_absolute_error=Estimate(error, 0, 1, 40))
              for by, error in (("retriever", np.nan), ("llm", 0.0212))}  # fmt: skip
     shown = PredictorFound().show(JOBS, value, {"transfer": moved})  # type: ignore[arg-type]

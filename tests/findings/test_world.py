@@ -182,12 +182,13 @@ retrieval|3|37.5% 17.6%…62.7%|not retrieved
 the budget|2|25.0% 9.5%…51.3%|beyond the budget
 the LLM|1|12.5% 0.4%…49.8%|generation error
 the judge|1|12.5% 0.4%…49.8%|judge missing
+not known|1|12.5% 0.4%…49.8%|no evidence known
 Cause|What to try|For example
 not retrieved|Ask for more hits, sea|retriever=hybrid retri
 beyond the budget|Give the LLM more toke|n_tokens=2000 reranker
 generation error|Try another model, or|llm=<another> llm.prom
 judge missing|Run again, which asks|judge=<another>
-no evidence known|Add the evidence to th|
+no evidence known|Mark the evidence of t|ragauge annotate evalu
 System|Cause|Topics|Of all topics|Of the failures
 bm25|not retrieved|1|10.0% 0.5%…40.4%|50.0%
 |beyond the budget|1|10.0% 0.5%…40.4%|50.0%
@@ -318,9 +319,10 @@ sim|300|11|2|1,500|100|1.00|1.0 s
 SENTENCES = """
 towers: 2 systems compared
 ragauge report of s · 10 topics · 4 jobs · 1 failed
-38 % of failures come from retrieval (18 to 63), 25 % from the budget (10 to 51), 12 % from the LLM (0 to 50).
+38 % of failures come from retrieval (18 to 63), 25 % from the budget (10 to 51), 13 % from the LLM (0 to 50), \
+12 % have no verdict (0 to 50), 12 % are not known: 1 question lacks evidence.
 Replies cut at the token limit: answers 3 of 39; max_tokens (num_predict) of the model's chat sets it.
-1 of 39 verdicts could not be read; a rerun asks for them again, 6 times at most. The first: no class in “hm”.
+1 of 39 verdicts could not be read, nor those that the judge gave when asked again. The first: no class in “hm”.
 1 of 10 topics have no evidence: the IR score is of the others.
 1 of 10 topics are unanswerable: right is class 1 there, and they are counted apart.
 Best IR score at N = 300 0.625 bm25, 0.386 to 0.815
@@ -356,7 +358,8 @@ python run.py -m retriever=bm25,sim,mmr n_tokens=100,300
 """
 LINES = """
 38 % of failures come from retrieval (18 to 63), 25 % from the budget (10 to
-51), 12 % from the LLM (0 to 50).
+51), 13 % from the LLM (0 to 50), 12 % have no verdict (0 to 50), 12 % are not
+known: 1 question lacks evidence.
 No system is shown to be better than another in right answers to answerable
 questions.
 Next: ask for more hits, search by words and meaning at once, or by several
@@ -366,13 +369,13 @@ Leaderboard at N = 300 tokens, 10 topics; 95 % intervals; * may be the best
 system  IR score            right       lack      hallucination  no verdict  rejected
 bm25    0.625* 0.386-0.815  78%* 45-96  11% 1-43  11%* 1-43      0%          100%
 sim     0.500* 0.275-0.725  33%* 9-65   11% 1-43  33%* 9-65      11%         100%
-not in the table, since its jobs failed: mmr (no model)
+not in the table, since its jobs failed: mmr
 the share of right answers moves with the judge's wording, by points: 12.5 (bm25), 25.0 (sim)
 h = 0.250, lack below: 10.0 points over guessing (-18.7 to 34.7), no use shown
 k = 0.250, right above: 16.7 points over guessing (-12.4 to 39.1), no use shown
 predictor, on unseen topics: AUC 0.940 for right answers, 0.900 for lack
 Replies cut at the token limit: answers 3 of 39; max_tokens (num_predict) of the model's chat sets it.
-1 of 39 verdicts could not be read; a rerun asks for them again, 6 times at most. The first: no class in “hm”.
+1 of 39 verdicts could not be read, nor those that the judge gave when asked again. The first: no class in “hm”.
 """
 
 

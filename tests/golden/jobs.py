@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
 
 from chat_server import ChatServer
 from hash_embedder import HashEmbedder
 from options import CONF
 from ragauge.experiment.setup import config
+from ragauge.experiment.slicing import read_slices
 from ragauge.experiment.stages.components import instantiate_components
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.store import Store
@@ -140,12 +142,11 @@ def pipeline(name: str, folder: Path) -> Iterator[tuple[Pipeline, ChatServer]]:
         ]  # the options of a group go with it
         cfg = compose("config", overrides=[*base, *given, *ledger])
         components = dataclasses.replace(instantiate_components(cfg), embedder=HashEmbedder())
-        slices, _ = config.check_slices(cfg)
         yield (
             Pipeline(
                 *(components, Store(folder / "store"), cfg.n_tokens, tuple(cfg.n_grid), cfg.max_missing_share),
                 measures=tuple(cfg.measures),
-                slices=slices,
+                slices=read_slices(OmegaConf.to_container(cfg.slices)),
             ),
             server,
         )

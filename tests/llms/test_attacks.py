@@ -55,7 +55,7 @@ def test_an_attacked_request_has_a_text_or_an_error_and_the_others_their_replies
     assert (attacked.text is None) == (attacked.error is not None)
     if attack not in EITHER:
         assert (attacked.text is not None) == (attack in ANSWERS), attacked
-    assert attacked.cost_usd >= 0 or attack in EITHER
+    assert attacked.usage.cost_usd >= 0 or attack in EITHER
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import random
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from chat_server import ChatServer, Logged, digest_of
-from kills import Kill, Resent, check_kills, kill_and_read, recorded_in
-from processes import Command, until
-from ragauge.llms.ledger import Call, Ledger
+from kills import Kill, Resent, check_kills, recorded_in
+from processes import until
+from ragauge.contract.usage import Usage
+from ragauge.llms.finished import Call
+from ragauge.llms.ledger import Ledger
 
 
 def log(*events: str) -> list[Logged]:
@@ -44,7 +53,7 @@ def test_a_ledger_that_is_open_elsewhere_is_read_with_what_it_wrote_last(tmp_pat
     ledger = Ledger(tmp_path / "ledger.db")
     for prompt, text in (("one", "reply"), ("none", None)):
         request = f'{{"messages": [["human", "{prompt}"]]}}'
-        ledger.add(Call(prompt, request, text, "stop", 1, 1, 0.0, 0.1, "test"))
+        ledger.add(Call(prompt, request, text, "stop", Usage(1, 1, 0.0, 0.1, 1), "test"))
     assert recorded_in(tmp_path / "ledger.db") == {digest_of("one"): 1}
     ledger.close()
 
@@ -61,39 +70,66 @@ def test_the_server_numbers_what_it_receives_and_answers_whole(tmp_path: Path) -
         ]  # fmt: skip
 
 
+# Forks a process that asks for each line that it reads, so that none has to import anything.
 _ASK = """
-import sys
-import sqlite3
+import os, sys
 from pathlib import Path
 from ragauge.llms.chat import ChatLLM
 from ragauge.store import Store
 chat = {"_target_": "langchain_ollama.ChatOllama", "base_url": sys.argv[1], "model": "tiny", "temperature": 0}
-llm = ChatLLM(chat=chat, concurrency=4, backoff=0.01)
-llm.ask([f"p{i}" for i in range(40)], Store(Path(sys.argv[2])), "answers")
+llm = ChatLLM(
+    chat=chat, concurrency=8, backoff=0.01, budget="b", price={"prompt": 1, "completion": 1}, max_cost_usd=1.0
+)
+import langchain_ollama, ragauge.llms.postgres
+for line in sys.stdin:
+    pid = os.fork()
+    if not pid:
+        llm.ask([f"p{i}" for i in range(400)], Store(Path(sys.argv[2])), "answers")
+        os._exit(0)
+    print(pid, flush=True)
+    print(os.waitpid(pid, 0)[1], flush=True)
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("forgets", [False, True])
-def test_a_ledger_that_forgets_what_it_had_recorded_is_found_out(tmp_path: Path, forgets: bool) -> None:
-    script, store = tmp_path / "ask.py", tmp_path / "store"
-    script.write_text(_ASK)
-    with ChatServer(delay=0.02) as server:
-        command = Command(tmp_path, server.url, str(store), program=str(script))
-        until(lambda: sum(server.whole.values()) >= 15 or not command.runs, "requests")
-        kill = kill_and_read(command, server, tmp_path)
-        assert 0 < len(kill.recorded) < 40
-        if forgets:
-            with sqlite3.connect(store / "ledger.db") as ledger:
-                ledger.execute("DELETE FROM calls WHERE rowid = 1")
-            ledger.close()
-        done = Command(tmp_path, server.url, str(store), program=str(script)).wait()
-        assert done.returncode == 0, done.stderr
-    if not forgets:
-        found = check_kills(server.log, [kill], 4)
-        assert found.again == found.in_flight[0] <= 4
-        assert found.recorded == (len(kill.recorded),)
-        return
-    assert sum(n - 1 for n in server.whole.values()) <= 8  # by the number alone it would pass
-    with pytest.raises(AssertionError, match="received again after their replies were recorded"):
-        check_kills(server.log, [kill], 4)
+def test_forty_kills_at_random_moments_resend_nothing_that_was_recorded(tmp_path: Path) -> None:
+    dice, kills = random.Random(7), []
+    ledger = tmp_path / "ledger.db"
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    with (
+        ChatServer(delay=0.02) as server,
+        subprocess.Popen([sys.executable, "-c", _ASK, server.url, str(tmp_path)], **pipes) as asking,
+    ):
+
+        def ask(killed: bool) -> None:
+            asking.stdin.write("\n")
+            pid = int(asking.stdout.readline())
+            if killed:
+                enough = len(server.log) + dice.randint(1, 30)
+                until(lambda: len(server.log) >= enough, "requests")
+                time.sleep(dice.uniform(0, 0.04))
+                os.kill(pid, signal.SIGKILL)
+            assert os.waitstatus_to_exitcode(int(asking.stdout.readline())) == (-signal.SIGKILL if killed else 0)
+            seen = -1
+            while seen != len(server.log):  # what still stood in a socket arrives, too
+                seen = len(server.log)
+                time.sleep(0.3)
+                until(lambda: server.in_flight == 0, "the server's replies")
+
+        for _ in range(40):
+            ask(killed=True)
+            kills.append(Kill(len(server.log), frozenset(recorded_in(ledger))))
+        ask(killed=False)
+        found = check_kills(server.log, kills, 8)
+        assert 100 < found.recorded[-1] < 400
+        assert found.again <= sum(found.in_flight)
+        assert recorded_in(ledger) == dict.fromkeys(map(digest_of, (f"p{i}" for i in range(400))), 1)
+        # A ledger that forgets is found out.
+        end = Kill(len(server.log), frozenset(recorded_in(ledger)))
+        with sqlite3.connect(ledger) as database:
+            database.execute("DELETE FROM calls WHERE rowid = 1")
+        database.close()
+        ask(killed=False)
+        with pytest.raises(AssertionError, match="received again after their replies were recorded"):
+            check_kills(server.log, [*kills, end], 8)
+        asking.stdin.close()

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
-from sqlalchemy import event
 
 from ragauge.contract.errors import ConfigError, DataError, HeldError, RagaugeError
+from ragauge.contract.usage import Usage
 from ragauge.llms import databases, postgres
 from ragauge.llms.databases import salvage
-from ragauge.llms.ledger import Call, Ledger, open_ledger
+from ragauge.llms.finished import Call
+from ragauge.llms.ledger import Ledger, open_ledger
 
 
 def key(name: object) -> str:
@@ -25,7 +26,7 @@ def key(name: object) -> str:
 
 
 def call(name: object, cost: float = 0.25, budget: str = "b", text: str | None = "a reply") -> Call:
-    return Call(key(name), '{"q":1}', text, "stop", 3, 4, cost, 0.5, budget)
+    return Call(key(name), '{"q":1}', text, "stop", Usage(3, 4, cost, 0.5, 1), budget)
 
 
 @pytest.fixture(params=["file", "postgres"])
@@ -141,11 +142,13 @@ def test_a_claim_holds_between_processes_and_dies_with_its_holder(where: str) ->
 
 _ADD_MANY = """
 import hashlib, sys
-from ragauge.llms.ledger import Call, Ledger
+from ragauge.contract.usage import Usage
+from ragauge.llms.finished import Call
+from ragauge.llms.ledger import Ledger
 ledger = Ledger(sys.argv[1])
 for i in range(int(sys.argv[2]), int(sys.argv[2]) + 40):
     key = hashlib.sha256(f"many {i}".encode()).hexdigest()
-    ledger.add(Call(key, "{}", "text", "stop", 1, 1, 0.0, 0.1, "b"))
+    ledger.add(Call(key, "{}", "text", "stop", Usage(1, 1, 0.0, 0.1, 1), "b"))
 """
 
 
@@ -214,13 +217,15 @@ def rows_of(where: str, statement: str, *values: object) -> list:
 
 _SPEND = """
 import hashlib, sys
-from ragauge.llms.ledger import Call, Ledger
+from ragauge.contract.usage import Usage
+from ragauge.llms.finished import Call
+from ragauge.llms.ledger import Ledger
 ledger = Ledger(sys.argv[1])
 for i in range(30):
     key = hashlib.sha256(f"{sys.argv[2]} {i}".encode()).hexdigest()
-    ledger.add(Call(key, "{}", "text", "stop", 1, 1, 0.25, 0.1, "shared"))
+    ledger.add(Call(key, "{}", "text", "stop", Usage(1, 1, 0.25, 0.1, 1), "shared"))
     key = hashlib.sha256(f"of all {i}".encode()).hexdigest()
-    ledger.add(Call(key, "{}", "text", "stop", 1, 1, 1.0, 0.1, "shared"))
+    ledger.add(Call(key, "{}", "text", "stop", Usage(1, 1, 1.0, 0.1, 1), "shared"))
 """
 
 
@@ -280,8 +285,8 @@ def test_a_row_that_was_edited_is_not_taken_and_is_replaced(
 def test_an_edited_row_is_not_taken_from_a_server(empty_postgres: str) -> None:
     ledger = Ledger(empty_postgres)
     ledger.add(call("edited on a server"))
-    with ledger._engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE calls SET cost_usd = 7 WHERE key = %s", (key("edited on a server"),))
+    edit = "UPDATE calls SET cost_usd = 7 WHERE key = ?"
+    ledger.transact(lambda db: db.execute(edit, [key("edited on a server")]))
     assert ledger.find([key("edited on a server")]) == {}
     ledger.add(call("edited on a server", text="asked again"))
     assert ledger.find([key("edited on a server")])[key("edited on a server")].text == "asked again"
@@ -358,12 +363,14 @@ def test_damaged_indices_lose_no_row(filled: Path) -> None:
 
 _WRITE_WHILE_IT_IS_REPLACED = """
 import hashlib, sys
-from ragauge.llms.ledger import Call, Ledger
+from ragauge.contract.usage import Usage
+from ragauge.llms.finished import Call
+from ragauge.llms.ledger import Ledger
 ledger = Ledger(sys.argv[1])
 print("open", flush=True)
 for i in range(150):
     key = hashlib.sha256(f"{sys.argv[2]} {i}".encode()).hexdigest()
-    ledger.add(Call(key, "{}", "text", "stop", 1, 1, 0.25, 0.1, "others"))
+    ledger.add(Call(key, "{}", "text", "stop", Usage(1, 1, 0.25, 0.1, 1), "others"))
 """
 
 
@@ -437,7 +444,7 @@ def test_closing_a_second_ledger_on_a_file_keeps_the_claims_of_the_first(tmp_pat
 
 def fill_up(ledger: Ledger) -> None:
     """Lets the file not grow any more: what SQLite says then is what it says of a full disk."""
-    event.listen(ledger._engine, "begin", lambda connection: connection.exec_driver_sql("PRAGMA max_page_count=1"))
+    ledger.transact(lambda db: db.execute("PRAGMA max_page_count=1"), write=False)
 
 
 def test_a_call_that_does_not_fit_on_the_disk_is_found_and_written_later(tmp_path: Path) -> None:
@@ -456,7 +463,7 @@ def test_a_call_that_does_not_fit_on_the_disk_is_found_and_written_later(tmp_pat
     assert ledger.spent("b") == (last + 1) * 0.25
     with pytest.raises(RagaugeError, match="1 paid reply"):
         ledger.write_rest()
-    ledger._engine = databases.file_engine(tmp_path / "l.db")
+    ledger.transact(lambda db: db.execute("PRAGMA max_page_count=1000000"), write=False)
     ledger.write_rest()
     other = Ledger(tmp_path / "l.db")
     assert len(other) == last + 1

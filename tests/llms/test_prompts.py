@@ -12,7 +12,7 @@ import pytest
 from ragauge.answering.judges import parse_scores, parse_verdict
 from ragauge.contract.errors import ConfigError
 from ragauge.llms import prompts
-from ragauge.llms.prompts import echo_in, fill, in_language, load_prompt
+from ragauge.llms.prompts import Shipped, complained, echo_in, fill, in_language, load_prompt
 from ragauge.retrieval.queries import parse_queries
 from ragauge.texts.citation_marks import statements_of
 
@@ -49,10 +49,11 @@ def test_a_prompt_that_cannot_be_filled_is_refused(prompt: str) -> None:
 
 TESTS = Path(__file__).resolve().parents[1]
 PLUGINS = TESTS.parent / "src" / "ragauge" / "plugins"
-SHIPPED = {path.stem: path.read_text(encoding="utf-8").strip() for path in Path(prompts.__path__[0]).glob("*.txt")}
+FILES = Path(prompts.__path__[0]).glob("*.txt")
+SHIPPED = {path.stem: Shipped(path.read_text(encoding="utf-8").strip()) for path in FILES}
 # Of plug-ins as synthesis/one_hop.
 SHIPPED |= {
-    f"{path.parents[1].name}/{path.stem}": path.read_text(encoding="utf-8").strip()
+    f"{path.parents[1].name}/{path.stem}": Shipped(path.read_text(encoding="utf-8").strip())
     for path in PLUGINS.glob("*/prompts/*.txt")
 }
 # Prompts whose reply is read, and what reads it; the number of claims, passages and the like is given to it.
@@ -135,7 +136,59 @@ def test_the_examples_of_a_prompt_of_ones_own_are_echoes_and_its_tags_are_none()
     assert echo_in(example.replace(" ", "  "), asked) == example
     assert echo_in("<thought>So.</thought><answer>Anna</answer>", asked) == ""
     assert echo_in("Who built it?", asked) == ""  # what was filled in
-    assert echo_in("The 3 queries are below here:", fill("The $n queries are below here:", n="3"))
+    assert echo_in("The 3 queries are below here:", fill(Shipped("The $n queries are below here:"), n="3"))
+
+
+REFUSAL = "I do not know the answer."
+OWN = f"""Answer from the documents below, in one short sentence.
+If unsure, reply exactly:
+{REFUSAL}
+Do not explain how you came to it.
+$documents
+$question"""
+
+
+@pytest.mark.parametrize(
+    ("reply", "echo"),
+    [
+        (REFUSAL, ""),
+        (f"  {REFUSAL}\n", ""),
+        ("I do not know the answer. Do not explain how you came to it.", ""),
+        (f"{REFUSAL}\nDo not explain how you came to it.", REFUSAL),
+        (OWN, "Answer from the documents below, in one short sentence."),
+        ("Anna built it.", ""),
+    ],
+)
+def test_a_reply_that_a_prompt_of_ones_own_asks_for_word_by_word_is_none_and_two_of_its_lines_are(
+    reply: str, echo: str
+) -> None:
+    assert echo_in(reply, fill(OWN, documents="Anna built it.", question="Who built the tower?")) == echo
+    own_lines = [line for line in map(str.strip, reply.splitlines()) if line in OWN.splitlines()]
+    assert bool(echo_in(reply, fill(Shipped(OWN), documents="x", question="Who?"))) == bool(own_lines)
+
+
+def test_a_shipped_prompt_is_known_as_one_wherever_its_text_goes(tmp_path: Path) -> None:
+    shipped = load_prompt(None, "answer_with_documents.txt", ("documents", "question"))
+    rule = "- Answer in one precise sentence."
+    for text in (shipped, str(shipped), load_prompt(shipped, "x.txt", ("question",), ("documents",))):
+        filled = fill(text, documents="Größe", question="Wer?")
+        for asked in (filled, in_language(filled, "german"), complained(filled, "", "")):
+            assert echo_in(rule, asked) == rule
+
+
+def test_the_complaint_on_a_reply_names_the_form_and_is_an_echo_itself() -> None:
+    values = dict.fromkeys(("question", "reference", "evidence", "answer"), "x")
+    form = '{"label": <class from 1 to 5>, "reason": "<one short sentence>"}'
+    asked = complained(fill(SHIPPED["judge_single"], **values), "", form)
+    line = (
+        "Your last reply to this could not be read: it does not have the form that is asked for. "
+        f"Reply again, in the form that is asked for above: {form}"
+    )
+    assert asked.splitlines()[-2:] == ["", line]
+    assert echo_in(line.partition(" <")[0], asked) == ""
+    assert echo_in(line, asked) == "<class from 1 to 5>"
+    plain = complained("Five words?", "it is too long", "")
+    assert plain.splitlines()[-1].endswith("it is too long. Reply again, in the form that is asked for above.")
 
 
 def _alike(first: str, second: str) -> int:

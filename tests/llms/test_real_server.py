@@ -75,9 +75,9 @@ def test_replies_counts_and_ledger(server: tuple[str, str], store: Store) -> Non
     for prompt, reply in zip(prompts, replies, strict=True):
         assert reply.text is not None, reply.error
         rendered = f"user: {prompt}\nassistant: "
-        assert reply.prompt_tokens == len(rendered.encode())  # a token is a byte
-        assert 0 < reply.completion_tokens <= _NEW_TOKENS
-        assert (reply.error == CUT) == (reply.completion_tokens == _NEW_TOKENS)
+        assert reply.usage.prompt_tokens == len(rendered.encode())  # a token is a byte
+        assert 0 < reply.usage.completion_tokens <= _NEW_TOKENS
+        assert (reply.error == CUT) == (reply.usage.completion_tokens == _NEW_TOKENS)
     assert [reply.cached for reply in replies] == [False, False, True]
     assert replies[0].text == replies[2].text
     assert len(open_ledger(store.root / "ledger.db")) == 2

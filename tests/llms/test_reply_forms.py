@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 
 import httpx
@@ -19,65 +15,13 @@ from ragauge.contract.component import Tools
 from ragauge.contract.current_job import run_begins
 from ragauge.contract.replies import CUT
 from ragauge.llms.chat import ChatLLM
-from ragauge.llms.replies import retry_after
+from ragauge.llms.failures import retry_after
 from ragauge.store import Store
+from raw_replies import Body, chat, said, serving
 
 TOPICS = pd.DataFrame({"qid": ["q0"], "query": ["Who?"], "answer": ["Anna"]})
 EVIDENCE = pd.DataFrame({"qid": ["q0"], "part": 0, "docno": None, "text": "Anna built it."})
 ANSWERS = pd.DataFrame({"qid": ["q0"], "n_tokens": 1, "answer": "Anna"})
-Body = dict[str, Any]
-# A request's body to the status and the body of its response; text as it is.
-Respond = Callable[[Body], tuple[int, Any]]
-
-
-@contextmanager
-def serving(respond: Respond) -> Iterator[tuple[str, list[Body]]]:
-    """The address of a server of OpenAI's or Ollama's chats, and the bodies that it was sent."""
-    bodies: list[Body] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-        def do_GET(self) -> None:
-            self.answer(404, {})
-
-        def do_POST(self) -> None:
-            bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.answer(*respond(bodies[-1]))
-
-        def answer(self, status: int, body: Any) -> None:
-            data = (body if isinstance(body, str) else json.dumps(body)).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", bodies
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def said(content: Any, finish: str | None = "stop", error: Any = None, **message: Any) -> Body:
-    choice = {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}
-    return {
-        "id": "1", "object": "chat.completion", "created": 1, "model": "m",
-        "choices": [choice | ({} if error is None else {"error": error})],
-        "usage": {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10},
-    }  # fmt: skip
-
-
-def chat(url: str, **given: Any) -> Body:
-    target = {"_target_": "langchain_openai.ChatOpenAI", "model": "m", "base_url": f"{url}/v1", "max_tokens": 9}
-    return {"chat": {**target, **given}, "api_key_env": "NO_KEY", "retries": 3, "backoff": 0.0, "budget": "b",
-            "price": {"prompt": 1e6, "completion": 1e6}}  # fmt: skip
 
 
 def test_thoughts_in_a_field_of_their_own_are_kept_beside_the_answer(store: Store) -> None:
@@ -106,7 +50,7 @@ def test_ollamas_thoughts_are_kept_beside_the_answer(store: Store) -> None:
 @pytest.mark.parametrize(
     ("body", "requests", "error"),
     [
-        (said(None, "length", reasoning="Hm"), 1, "the token limit was reached by thoughts, before any text "
+        (said(None, "length", reasoning="Hm"), 2, "the token limit was reached by thoughts, before any text "
          "(chat.max_tokens=9; a reply needs more)"),
         (said("", "content_filter"), 1, "the server withheld the reply: it ended with 'content_filter'"),
         (said("Par", "stop", {"message": "upstream broke"}), 4, "it ended with 'error: upstream broke'"),
@@ -124,11 +68,12 @@ def test_what_is_no_answer_is_missing_and_asked_again_where_that_may_help(
         assert len(bodies) == requests
         assert llm.spent(store) == 10 * requests  # all that the server counted
         llm.ask(["p"], store, "answers")
-        # In the same run what would end so again is not asked for; a later run asks once.
-        assert len(bodies) == (1 if requests == 1 else 2 * requests)
+        # In the same run what would end so again is not asked for; a later run asks again.
+        assert len(bodies) == (requests if requests < 4 else 2 * requests)
         run_begins()
         llm.ask(["p"], store, "answers")
-        assert len(bodies) == (2 if requests == 1 else 3 * requests)
+        assert len(bodies) == (requests + 1 if requests < 4 else 3 * requests)
+    assert [body["max_tokens"] for body in bodies[:2]] == [9, 18 if requests == 2 else 9][: len(bodies)]
 
 
 def test_what_never_has_a_text_is_asked_for_six_times_in_all(store: Store) -> None:
@@ -140,17 +85,17 @@ def test_what_never_has_a_text_is_asked_for_six_times_in_all(store: Store) -> No
     assert len(bodies) == 6
 
 
-def test_a_verdict_that_is_cut_under_a_schema_is_asked_for_once_and_its_usage_counts(
+def test_a_verdict_that_is_cut_under_a_schema_is_asked_for_once_more_and_its_usage_counts(
     tools: Tools, caplog: pytest.LogCaptureFixture
 ) -> None:
     with serving(lambda request: (200, said('{"label": 5, "rea', "length"))) as (url, bodies):
         judge = ChatJudge(**chat(url), schema="response_format")
         for _ in range(2):
             found = judge.judge(TOPICS, EVIDENCE, ANSWERS, tools)
-    assert len(bodies) == 1
+    assert [body["max_tokens"] for body in bodies] == [9, 18]
     assert found["status"].tolist() == ["unreadable"]
     assert found["error"][0].startswith(f"{CUT}: ")
-    assert judge.spent(tools.store) == 10
+    assert judge.spent(tools.store) == 20
     assert "verdicts: 1 of 1 replies were cut at the token limit (chat.max_tokens=9)" in caplog.messages
 
 

@@ -13,8 +13,10 @@ import pytest
 
 from chat_server import ChatServer
 from processes import until
-from ragauge.llms.databases import Planned
-from ragauge.llms.ledger import Call, Ledger
+from ragauge.contract.usage import Usage
+from ragauge.llms.budgets import Begun, Planned
+from ragauge.llms.finished import Call
+from ragauge.llms.ledger import Ledger
 from ragauge.store import Store
 
 
@@ -71,35 +73,37 @@ def test_four_processes_stay_within_one_limit_where_a_chat_model_bills_thrice_it
 def test_a_first_call_flies_alone_and_the_others_reserve_what_it_was_billed(where: str) -> None:
     ledger = Ledger(where)
     calls = [planned(f"call {i}", "learns") for i in range(5)]
-    assert all(ledger.claim(call.key) for call in calls)
-    assert ledger.reserve(calls[0]).reserved
-    room = ledger.reserve(calls[1])
-    assert (room.reserved, room.needed, room.spent, room.others) == (False, 2.0, 0.0, (calls[0].key,))
+
+    def finish(call: Planned, usd: float) -> None:
+        ledger.add_soon(Call(call.key, "{}", "a reply", "stop", Usage(1, 1, usd, 0.1, 1), "learns"), call).result()
+
+    def again(call: Planned) -> Begun:
+        return ledger.begin(call, again=True).result()
+
+    first, *others = [ledger.begin(call).result() for call in calls]
+    assert first == Begun(True, reserved=True, needed=2.0, spent=0.0)
+    assert others == [Begun(True, reserved=False, needed=2.0, spent=0.0)] * 4
     other = planned("of another model", "learns", model="n")
-    ledger.claim(other.key)
-    assert ledger.reserve(other).reserved  # 2 + 2 of 10
-    ledger.settle(other, 1.0)
-    ledger.add(Call(calls[0].key, "{}", "a reply", "stop", 1, 1, 3.0, 0.1, "learns"))
-    ledger.settle(calls[0], 3.0)
-    assert [ledger.reserve(call).needed for call in calls[1:3]] == [3.0, 3.0]  # 3 + 3 + 3 of 10
-    assert not ledger.reserve(calls[3]).reserved
-    ledger.settle(calls[1], None)  # a refused connection costs nothing
-    assert ledger.reserve(calls[3]).reserved
-    # A bill of 4 raises what calls in flight count for: 3 + 4 + 4.
-    ledger.settle(calls[2], 4.0)
-    room = ledger.reserve(calls[4])
-    assert (room.reserved, room.needed, room.spent) == (False, 4.0, 3.0)
-    assert ledger.reserve(planned("call 4", "learns", limit=11.0)).reserved
+    assert ledger.begin(other).result().reserved  # 2 + 2 of 10
+    ledger.unreserve(other.key)
+    finish(calls[0], 3.0)
+    assert [again(call).needed for call in calls[1:3]] == [3.0, 3.0]  # 3 + 3 + 3 of 10
+    assert not again(calls[3]).reserved
+    ledger.unreserve(calls[1].key)  # a refused connection costs nothing
+    assert again(calls[3]).reserved
+    # A bill of 4 raises what calls in flight count for: 7 + 4 + 4.
+    finish(calls[2], 4.0)
+    assert again(calls[4]) == Begun(True, reserved=False, needed=4.0, spent=7.0)
+    assert again(planned("call 4", "learns", limit=15.0)).reserved
     ledger.close()
 
 
 _RESERVE = """
 import os, sys
+from ragauge.llms.budgets import Planned
 from ragauge.llms.ledger import Ledger
-from ragauge.llms.databases import Planned
 ledger = Ledger(sys.argv[1])
-assert ledger.claim(sys.argv[2])
-assert ledger.reserve(Planned(sys.argv[2], "ends", "m", 2.0, 10.0)).reserved
+assert ledger.begin(Planned(sys.argv[2], "ends", "m", 2.0, 10.0)).result().reserved
 print("reserved", flush=True)
 sys.stdin.readline()
 os._exit(9)
@@ -109,16 +113,16 @@ os._exit(9)
 def test_a_reservation_ends_with_its_process_and_not_before(where: str) -> None:
     ledger, call = Ledger(where), planned("mine", "ends")
     assert ledger.claim(call.key)
+    reserves = lambda: ledger.begin(call, again=True).result().reserved  # noqa: E731
     with subprocess.Popen(
         [sys.executable, "-c", _RESERVE, where, key("theirs")],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as holder:  # fmt: skip
         assert holder.stdout is not None
         assert holder.stdout.readline() == "reserved\n"
-        for _ in range(2):  # what the first try removed would be missed by the second
-            assert ledger.reserve(call).others == (key("theirs"),)
+        assert not any(reserves() for _ in range(2))  # what the first try removed would be missed by the second
         holder.communicate("\n")
     # PostgreSQL drops the claim once it notices that the connection ended.
-    until(lambda: ledger.reserve(call).reserved, "the reservation's end")
+    until(reserves, "the reservation's end")
     assert ledger.claim(key("theirs"))
     ledger.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from importlib.resources import files
 from typing import Any
@@ -10,15 +11,17 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from chat_server import ChatServer
+from chat_server import COMPLAINT, ChatServer
 from ragauge.answering.chat import ChatGenerator
 from ragauge.answering.judges import ChatJudge
 from ragauge.contract.component import Tools
 from ragauge.contract.current_job import run_begins
 from ragauge.contract.replies import ECHO, Reply
+from ragauge.contract.usage import Usage
 from ragauge.findings.cost import costs_of_replies, notes_of_replies
 from ragauge.llms.chat import ChatLLM
-from ragauge.llms.ledger import MOST_UNREAD, open_ledger
+from ragauge.llms.chat_use import MOST_UNREAD
+from ragauge.llms.ledger import open_ledger
 from ragauge.llms.prompts import fill
 from ragauge.llms.replies import form_in, shown, together
 
@@ -41,6 +44,11 @@ def asked(server: ChatServer) -> list[int]:
     return [sum(n for prompt, n in server.calls.items() if qid in prompt) for qid in QIDS]
 
 
+def complaints(server: ChatServer) -> list[int]:
+    """How often each topic was asked about with what was wrong with the reply before."""
+    return [sum(n for prompt, n in server.calls.items() if qid in prompt and COMPLAINT in prompt) for qid in QIDS]
+
+
 def judged(server: ChatServer, tools: Tools, **fields: Any) -> pd.DataFrame:
     return judge(server, **fields).judge(TOPICS, EVIDENCE, ANSWERS, tools)
 
@@ -52,7 +60,7 @@ def form_of(*unreadable: str) -> Any:
 def test_a_later_run_asks_exactly_what_could_not_be_read_and_both_replies_are_paid(tools: Tools) -> None:
     with ChatServer(reply=form_of("q1", "q3")) as server:
         first = judged(server, tools)
-        assert asked(server) == [1, 2, 1, 2]
+        assert (asked(server), complaints(server)) == ([1, 2, 1, 2], [0, 1, 0, 1])
         assert first["status"].tolist() == ["ok", "unreadable", "ok", "unreadable"]
         server.reply = form_of()  # the server is mended
         same = judged(server, tools)  # another job of the same run
@@ -94,6 +102,64 @@ def test_a_model_that_never_replies_readably_is_asked_six_times_and_no_more(
     )
 
 
+def test_no_request_is_sent_twice_in_a_run_and_a_later_run_sends_the_one_with_what_was_wrong(tools: Tools) -> None:
+    with ChatServer(reply=form_of("q1")) as server:
+        judged(server, tools)
+        assert server.calls.most_common(1)[0][1] == 1
+        run_begins()
+        for _ in range(2):  # two jobs of a run
+            judged(server, tools)
+    assert (asked(server), complaints(server)) == ([1, 3, 1, 1], [0, 2, 0, 0])
+
+
+def test_a_reply_that_the_complaint_brings_is_the_reply_of_the_request(tools: Tools) -> None:
+    with ChatServer(reply=lambda prompt: GOOD if COMPLAINT in prompt else BAD) as server:
+        found = judged(server, tools)
+        assert asked(server) == [2] * 4
+        run_begins()
+        again = judged(server, tools)
+        assert asked(server) == [2] * 4
+    assert found["label"].tolist() == again["label"].tolist() == [5] * 4
+    assert found["calls"].tolist() == [2] * 4
+    assert again["cached"].all()
+
+
+@pytest.mark.parametrize(("kind", "sent"), [("ollama", [9, 18]), ("openai", [9, 18])])
+def test_a_reply_that_was_cut_is_asked_for_once_with_twice_the_limit(kind: str, sent: list[int], tools: Tools) -> None:
+    faults = lambda prompt, n: None if n else "length"  # noqa: E731
+    seen: Counter[str] = Counter()
+
+    def longer(prompt: str) -> str:
+        seen[prompt] += 1
+        return GOOD if seen[prompt] > 1 else GOOD[:8]
+
+    with ChatServer(reply=longer, faults=faults) as server:
+        given = {"_target_": "langchain_ollama.ChatOllama", "base_url": server.url, "num_predict": 9}
+        if kind == "openai":
+            given = {"_target_": "langchain_openai.ChatOpenAI", "base_url": f"{server.url}/v1", "max_tokens": 9}
+        part = ChatJudge(chat={**given, "model": "m"}, api_key_env="NO_KEY", price=PRICE, budget="b", max_cost_usd=1.0)
+        found = part.judge(TOPICS, EVIDENCE, ANSWERS, tools)
+    limits = [body["options"]["num_predict"] if kind == "ollama" else body["max_tokens"] for body in server.bodies]
+    assert sorted(limits) == sorted(sent * 4)
+    assert found["label"].tolist() == [5] * 4
+    assert asked(server) == [2] * 4
+    assert complaints(server) == [0] * 4
+
+
+def test_a_server_that_refuses_a_schema_is_asked_without_one_from_then_on(
+    tools: Tools, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    with ChatServer(reply=lambda prompt: GOOD) as server:
+        server.refuses = "response_format"
+        chat = {"_target_": "langchain_openai.ChatOpenAI", "model": "judge", "base_url": f"{server.url}/v1"}
+        part = ChatJudge(chat=chat, api_key_env="NO_KEY", schema="response_format", concurrency=1, retries=0)
+        found = part.judge(TOPICS, EVIDENCE, ANSWERS, tools)
+    assert found["label"].tolist() == [5] * 4
+    assert ["response_format" in body for body in server.bodies] == [True, False, False, False, False]
+    assert "takes no JSON schema and is asked without one" in caplog.text
+
+
 def test_a_reply_that_was_kept_as_readable_and_is_not_is_asked_again(tools: Tools) -> None:
     """The ledger may hold it from before its caller became stricter."""
     with ChatServer(reply=lambda prompt: BAD) as server:
@@ -103,16 +169,18 @@ def test_a_reply_that_was_kept_as_readable_and_is_not_is_asked_again(tools: Tool
         read = [lambda reply: json.loads(reply.text).get("label")]
         assert model.ask(["a"], tools.store, "x", readers=read)[0].text == GOOD
         assert model.ask(["a"], tools.store, "x", readers=read)[0].cached
-        assert server.calls["a"] == 2
-        assert model.spent(tools.store) == pytest.approx(8e-6)  # words: 1 + 1, and 1 + 5
+        assert [prompt.partition(COMPLAINT)[0] for prompt in server.calls] == ["a", "a"]
+        words = [len(prompt.split()) for prompt in server.calls]
+        assert words[0] == 1
+        assert model.spent(tools.store) == pytest.approx((sum(words) + len(BAD.split()) + len(GOOD.split())) / 1e6)
         assert len(open_ledger(tools.store.root / "ledger.db")) == 2
 
 
 def test_of_two_replies_the_paid_ones_count_or_both_where_none_was_paid_now() -> None:
-    known = Reply("a", prompt_tokens=3, completion_tokens=1, cached=True, calls=1)
-    paid = Reply("b", prompt_tokens=5, completion_tokens=2, cost_usd=0.5, calls=1)
+    known = Reply("a", usage=Usage(3, 1, calls=1, cached_tokens=2), cached=True)
+    paid = Reply("b", usage=Usage(5, 2, 0.5, calls=1))
     assert together(known, paid) == paid
-    both = replace(known, prompt_tokens=6, completion_tokens=2, calls=2)
+    both = replace(known, usage=Usage(6, 2, calls=2, cached_tokens=4))
     assert together(known, known) == both
 
 

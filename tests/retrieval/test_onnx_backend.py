@@ -15,6 +15,7 @@ from ragauge.datasets import SampleDataset
 from ragauge.retrieval import onnx as onnx_backend
 from ragauge.retrieval.embedders import CachedEmbedder, SentenceTransformerEmbedder
 from ragauge.retrieval.embedders import sentence_transformers as embedders
+from ragauge.retrieval.onnx_encoder import OnnxEncoder
 from ragauge.store import Store
 from ragauge.texts.model_files import model_path
 
@@ -31,10 +32,11 @@ HEADS = {"num_key_value_heads": 2, "head_dim": 8}  # of the architectures that h
 
 
 @pytest.fixture(autouse=True)
-def nothing_loaded() -> Iterator[None]:
-    """Models are kept for the process; a test starts as a process does."""
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The empty place of a test's exported models; as in a new process none is loaded."""
+    monkeypatch.setenv("RAGAUGE_CACHE", str(tmp_path / "cache"))
     embedders._load_onnx.cache_clear()
-    yield
+    yield tmp_path / "cache"
     embedders._load_onnx.cache_clear()
 
 
@@ -140,6 +142,8 @@ def test_other_models_give_torch_s_vectors(
     by_onnx = CachedEmbedder(SentenceTransformerEmbedder(model, backend="onnx"), store.root).embed(TEXTS)
     assert np.abs(by_onnx - by_torch).max() < 1e-5
     assert np.abs(by_torch[0] - by_torch[5]).max() > 1e-3
+    alone = isinstance(embedders._load_onnx(Path(model).resolve(), store.root.absolute()), OnnxEncoder)
+    assert alone == (pooling in ("mean", "cls"))
 
 
 def test_prompts_are_those_of_the_model(build: Callable[..., str], store: Store) -> None:
@@ -170,7 +174,9 @@ def test_threads_change_no_bit(build: Callable[..., str]) -> None:
 # --- the exported file --------------------------------------------------------------------------------
 
 
-def test_a_model_is_exported_once(build: Callable[..., str], store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_is_exported_once_for_all_stores(
+    build: Callable[..., str], store: Store, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     exported = []
     export = onnx_backend.export_transformer
     monkeypatch.setattr(
@@ -180,24 +186,33 @@ def test_a_model_is_exported_once(build: Callable[..., str], store: Store, monke
     )
     embedder = SentenceTransformerEmbedder(build(), backend="onnx")
     first = CachedEmbedder(embedder, store.root).embed(TEXTS)
-    embedders._load_onnx.cache_clear()  # another process
-    again = CachedEmbedder(embedder, store.root).embed([*TEXTS, "one more"])
+    embedders._load_onnx.cache_clear()  # another process, which loads no torch
+    monkeypatch.setattr(embedders, "read_encoder", None)
+    again = CachedEmbedder(embedder, store.root / "another").embed([*TEXTS, "one more"])
     assert len(exported) == 1
-    assert len(list((store.root / "onnx").glob("*/model.onnx"))) == 1
+    assert len(list((cache / "onnx").glob("*/model.onnx"))) == 1
+    assert not (store.root / "onnx").exists()
     np.testing.assert_array_equal(again[:-1], first)
 
 
-def test_without_a_store_no_file_is_left(
-    build: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_without_a_place_of_the_user_the_store_holds_the_file_and_without_a_store_none_is_left(
+    build: Callable[..., str], store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    vectors = SentenceTransformerEmbedder(build(), backend="onnx").embed(TEXTS)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("RAGAUGE_CACHE", str(tmp_path / "file" / "ragauge"))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    embedder = SentenceTransformerEmbedder(build(), backend="onnx")
+    vectors = embedder.embed(TEXTS)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-    assert list(tmp_path.iterdir()) == []
+    assert list(scratch.iterdir()) == []
+    np.testing.assert_allclose(CachedEmbedder(embedder, store.root).embed(TEXTS), vectors, atol=1e-5)
+    assert len(list((store.root / "onnx").glob("*/model.onnx"))) == 1
 
 
 def test_an_export_that_gives_other_vectors_is_refused(
-    build: Callable[..., str], store: Store, monkeypatch: pytest.MonkeyPatch
+    build: Callable[..., str], store: Store, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export = onnx_backend.export_transformer
 
@@ -211,7 +226,7 @@ def test_an_export_that_gives_other_vectors_is_refused(
     monkeypatch.setattr(onnx_backend, "export_transformer", wrong)
     with pytest.raises(ConfigError, match=r"other vectors than torch \(by .*\)\. embedder\.backend=torch"):
         CachedEmbedder(SentenceTransformerEmbedder(build(), backend="onnx"), store.root).embed(TEXTS)
-    assert not list((store.root / "onnx").glob("*"))
+    assert not list((cache / "onnx").glob("*"))
 
 
 def test_weights_of_half_precision_are_refused(build: Callable[..., str], store: Store) -> None:

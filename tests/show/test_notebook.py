@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ragauge.show.notebook import Figure, job_html, sweep_html
+from ragauge.show.notebook import Figure, job_html, short_board, sweep_html
 
 METRICS = {
     "ir_score": 0.5, "ir_score_lo": 0.25, "ir_score_hi": 0.75,
     "correct_share": 0.4, "correct_share_lo": 0.1,  # an end alone is no interval
     "judge_share_1": float("nan"), "cost_usd": 0.01234, "judge_share_5": 0.4,
 }  # fmt: skip
+ENDS = ("em_lo", "em_hi", "correct_share_lo", "correct_share_hi", "judge_share_1_lo", "judge_share_1_hi")
 OUTCOMES = pd.DataFrame(
     [
         ("q1", "<b>Who?", "Ann\x1b", 5, 1.0),
@@ -36,13 +37,14 @@ def rows(page: str) -> list[list[str]]:
 
 
 def test_a_job_shows_its_first_metrics_and_its_first_five_topics() -> None:
-    page = job_html("a$b", "0a1b", Path("out"), METRICS, OUTCOMES)
+    asked = {"em": "exact match", "f1": "token F1"}
+    page = job_html("a$b", "0a1b", Path("out"), METRICS | {"em": 0.25}, OUTCOMES, asked)
     assert page.startswith(
         '<div class="tex2jax_ignore mathjax_ignore"><p><b>a$b</b><br><small>run 0a1b · out</small></p><table><thead>'
     )
     assert rows(page) == [
-        ["IR score", "right answers", "lack of information", "cost, USD"],
-        ["0.500 (0.250 to 0.750)", "0.400", "–", "0.0123"],
+        ["exact match", "IR score", "right answers", "cost, USD"],
+        ["0.250", "0.500 (0.250 to 0.750)", "0.400", "0.0123"],
         ["query", "answer", "label", "ir_score"],
         ["&lt;b&gt;Who?", "Ann␛", "5", "1.000"],
         ["x" * 160 + "…", "y" * 160, "1", "0.123"],
@@ -52,7 +54,7 @@ def test_a_job_shows_its_first_metrics_and_its_first_five_topics() -> None:
     ]
     assert page.endswith("</table><p>5 of 6 topics: .outcomes has all</p></div>")
     assert "topics" not in job_html("a", "r", None, {}, OUTCOMES.head(5))
-    assert rows(job_html("a", "r", None, METRICS, None)) == rows(page)[:2]
+    assert rows(job_html("a", "r", None, METRICS | {"em": 0.25}, None, asked)) == rows(page)[:2]
     assert "<small>run r</small>" in job_html("a", "r", None, {}, None)
 
 
@@ -66,15 +68,18 @@ def test_a_sweep_shows_the_leaderboard_of_each_group_and_one_figure(tmp_path: Pa
             "ir_score_hi": [0.75, 0.5],
             "judge_share_1": [np.nan, np.nan],
             "n_topics": [4, 4],
+            "em": [0.75, 0.5],
         }
     )
+    board = short_board(board.assign(**dict.fromkeys(ENDS, np.nan)), ["em", "f1"])
+    assert list(board)[:4] == ["system", "em", "em_lo", "em_hi"]
     figures = {"other": Figure(b"other"), "ir_score_by_n": Figure(b"curve")}
     page = sweep_html([("N=100", "r1", board, figures), ("N=200", "r2", board[["system"]], {"a": Figure(b"a")}),
                        ("N=300", "r3", board[["system"]], {})])  # fmt: skip
     assert rows(page) == [
-        ["system", "ir_score", "correct_share"],
-        ["bm25", "0.500 (0.250 to 0.750)", "0.250"],
-        ["sim", "0.125", "–"],
+        ["system", "em", "ir_score", "correct_share"],
+        ["bm25", "0.750", "0.500 (0.250 to 0.750)", "0.250"],
+        ["sim", "0.500", "0.125", "–"],
         *[["system"], ["bm25"], ["sim"]] * 2,
     ]
     shown = [base64.b64decode(one.split('"')[0]) for one in page.split("data:image/png;base64,")[1:]]

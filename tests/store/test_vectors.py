@@ -98,6 +98,18 @@ def test_drafts_go_when_they_are_older_than_an_hour(tmp_path: Path, monkeypatch:
     assert [path.name for path in folder.glob("draft-*")] == ["draft-an-hour"]
 
 
+def test_a_draft_that_another_process_finishes_in_between_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    glob = Path.glob
+
+    def seen(folder: Path, pattern: str) -> list[Path]:
+        return [folder / "draft-finished"] if pattern == "draft-*" else list(glob(folder, pattern))
+
+    monkeypatch.setattr(Path, "glob", seen)
+    assert cache(tmp_path).get(["t1"], numbers_of).shape == (1, len(numbers_of(["t1"])[0]))
+
+
 def test_old_segments_that_were_merged_stay_for_an_hour_for_who_reads_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

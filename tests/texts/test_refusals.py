@@ -121,6 +121,73 @@ Ik weet het niet.
 文書には記載されていません。
 情報がありません。
 わかりません。
+There is nothing in the documents about the harbour's opening.
+Nothing in the passages answers this.
+Neither document states where she was born.
+Neither passage mentions the firm.
+The documents are insufficient to answer this.
+It isn't mentioned.
+That isn't stated anywhere in the text.
+His birthplace isn't given.
+The answer isn't in the documents.
+The answer is not in the text.
+The answer does not appear in the documents.
+No relevant documents were found.
+The text never mentions the founder.
+Sorry, this is not answered by the given passages.
+The required information is missing from the documents.
+The information is missing.
+It's not clear from the documents who built it.
+Undetermined.
+Not in the documents.
+Darüber steht nichts in den Texten.
+Das steht nicht in den Dokumenten.
+La información no está disponible.
+Se desconoce.
+Il testo non fornisce questa informazione.
+Os documentos não dizem.
+De documenten vermelden dit niet.
+De tekst zegt hier niets over.
+Dit staat niet in de documenten.
+文書には書かれていません。
+その情報は見つかりませんでした。
+Nothing is said about the painter's death.
+An answer is not possible with these documents.
+The documents leave this open.
+It is not said in the documents.
+It is not known from the given text.
+The question is not answered in the documents.
+Information is lacking.
+Not answerable from the documents.
+Not applicable.
+Unclear from the text.
+Es lässt sich nicht sagen.
+Hierzu fehlen Angaben.
+Dazu kann ich nichts sagen.
+La réponse ne se trouve pas dans les documents.
+No está en los documentos.
+La respuesta no aparece en el texto.
+Non si sa.
+La risposta non si trova nei documenti.
+A resposta não está nos documentos.
+Het antwoord staat niet in de tekst.
+De documenten geven geen antwoord.
+文档没有给出答案。
+不清楚。
+答えは文書にありません。
+不明。
+It isn't possible to say from these documents.
+The information given is insufficient to determine the year.
+Nowhere in the documents is the date given.
+Her teacher is not named.
+His teacher is not named in the documents.
+The firm's founder isn't identified.
+The year of the charter remains unknown.
+It is not specified who built the bridge.
+It is not stated which town the firm is based in.
+We are not told.
+That detail is absent from the text.
+文書にその情報は含まれていません。
 """.strip().splitlines()
 
 ANSWERS = """
@@ -182,6 +249,24 @@ Hij is niet getrouwd.
 她没有结婚。
 いいえ、グラーツです。
 彼は結婚していません。
+The evidence was not admitted in court.
+He could not find work and emigrated to Lisbon.
+No information technology company was founded there before 1990.
+Die Quelle des Flusses liegt nicht in Graz, sondern in Linz.
+Er war nicht bekannt für seine Geduld.
+Der Text stammt nicht von Goethe, sondern von Schiller.
+No dice la verdad.
+According to the documents, he did not attend school.
+The documents say that it was not Anna Berg but her brother.
+Fossil evidence suggests that penguins were not entirely flightless by the end of the Cretaceous.
+The documents of the abbey were burned in 1803.
+The records were destroyed in the fire of 1902.
+According to the documents, he did not name his teacher.
+The documents say that it does not have a mayor.
+It is the only one of the 741 documents that does not name the town.
+He never answered.
+Nothing remains of the abbey.
+The painting is missing since 1945.
 """.strip().splitlines()
 
 
@@ -189,7 +274,7 @@ def test_refusals_are_known_in_nine_languages_and_no_answer_is_taken_for_one() -
     missed = [text for text in [*REFUSALS, LACK_OF_INFORMATION] if not says_it_lacks(text)]
     assert missed == []
     assert [text for text in ANSWERS if says_it_lacks(text)] == []
-    assert len(REFUSALS) >= 100
+    assert len(REFUSALS) > 170
 
 
 @pytest.mark.parametrize("text", ["not ", "no information ", "the documents ", "n't ", "a" * 9 + " ", "没有"])

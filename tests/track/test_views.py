@@ -28,6 +28,11 @@ def test_a_view_s_tag_holds_its_name_and_its_state_packed() -> None:
     assert len(view.encoded(10**13)) < 5000
 
 
+def test_a_metric_without_values_has_no_chart() -> None:
+    charts = views.charts_view("s", 300, bars=["ir_score", "judge_share_1"]).state["compareRunCharts"]
+    assert [chart["metricKey"] for chart in charts[1:]] == ["ir_score", "judge_share_1"]
+
+
 def test_pages_stand_at_mlflow_s_addresses() -> None:
     assert views.page("7", views.CHARTS, "CHART") == (
         "#/experiments/7/runs?compareRunsMode=CHART&viewStateShareKey=ragauge-charts"

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def lexical() -> World:
     """A small world that no embedder reads."""
-    return world(100, 10, 1, ("bm25", "bm25 retriever.b=1", "bm25 retriever.k1=0.1"))
+    return world(100, 5, 1, ("bm25", "bm25 retriever.b=1", "bm25 retriever.k1=0.1"))
 
 
 def test_a_reader_that_errs_less_ranks_systems_better(lexical: World) -> None:

@@ -13,6 +13,7 @@ from ragauge.contract.answering import AsksForAnswers
 from ragauge.contract.checks import require_flag
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import runtime
 from ragauge.contract.replies import Reply
 from ragauge.contract.topics import with_history
 from ragauge.contract.visible import is_blank
@@ -38,6 +39,8 @@ class ChatGenerator(ChatLLM, AsksForAnswers):
     cite: the passages of a context come numbered, and the shipped prompt asks for the numbers of those that
         an answer rests on. `answer` is then the text without these marks, by which it is measured and judged,
         and the column `cited_answer` the text with them.
+    ahead: whether a job of a sweep over n_tokens asks all budgets of a question in a row, for servers that keep the
+        beginnings of prompts. The other jobs find their answers in the ledger.
     tell_errors: the shipped prompt with documents asks to say so where they are wrong or contradict one
         another, and then for the true answer (docs/robustness.md).
     """
@@ -51,10 +54,12 @@ class ChatGenerator(ChatLLM, AsksForAnswers):
     prompt_without_documents: str | None = None
     cite: bool = False
     tell_errors: bool = False
+    ahead: bool = runtime(True)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_flag("llm.tell_errors", self.tell_errors)
+        require_flag("llm.ahead", self.ahead)
         require_flag("llm.cite", self.cite)
         if self.cite and self.tell_errors and self.prompt_with_documents is None:
             raise ConfigError(
@@ -102,7 +107,10 @@ class ChatGenerator(ChatLLM, AsksForAnswers):
 
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
         """Frame `answers`; status ok, cut or missing."""
-        replies = self.ask(self.prompts(topics, contexts), tools.store, "answers")
+        rows: dict[str, Any] = {}
+        if "ahead" in contexts:
+            rows = {"topics": contexts["qid"].tolist(), "ahead": contexts["ahead"].tolist()}
+        replies = self.ask(self.prompts(topics, contexts), tools.store, "answers", **rows)
         return self._answers(contexts, replies)
 
     def known_answers(self, topics: pd.DataFrame, contexts: pd.DataFrame, store: Workplace) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from ragauge.contract.answering import Generator
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.replies import CUT, Reply
+from ragauge.contract.usage import usage_columns
 from ragauge.contract.visible import is_blank
 
 BLANK = "the answer holds no visible character"
@@ -43,13 +44,8 @@ def answer_frame(
             "answer": pd.array([r.text for r in replies], dtype="str"),
             "status": pd.array(status, dtype="str"),
             "error": pd.array([r.error for r in replies], dtype="str"),
-            "prompt_tokens": np.array([r.prompt_tokens for r in replies], dtype=np.int64),
-            "completion_tokens": np.array([r.completion_tokens for r in replies], dtype=np.int64),
-            "cost_usd": np.array([r.cost_usd for r in replies], dtype=float),
-            "seconds": np.array([r.seconds for r in replies], dtype=float),
             "cached": np.array([r.cached for r in replies], dtype=bool),
-            "calls": np.array([r.calls for r in replies], dtype=np.int64),
-            "usage_unknown": np.array([r.usage_unknown for r in replies], dtype=np.int64),
+            **usage_columns([r.usage for r in replies]),
         }
     )
     thoughts = [r.thoughts for r in replies]

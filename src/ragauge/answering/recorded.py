@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ragauge.answering.frame import answer_frame, queries_of
-from ragauge.contract.answering import Generator
+from ragauge.contract.answering import NOT_RECORDED, Generator
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
@@ -20,6 +20,7 @@ from ragauge.contract.identity import runtime
 from ragauge.contract.option import CONF, option
 from ragauge.contract.outcomes import RESERVED
 from ragauge.contract.replies import Reply
+from ragauge.contract.usage import Usage
 from ragauge.datasets import BadRow, recordings
 from ragauge.datasets.recordings import Recorded
 from ragauge.llms.replies import answer_alone
@@ -87,7 +88,7 @@ class RecordedAnswers(Generator):
         own = [(qid, one) for qid, one in given if one.sample == number]
         qids = contexts["qid"].tolist()
         found = recordings.by_topic(file, own, list(dict.fromkeys(qids)), "answer", self.on_missing)
-        nothing = _Given(Reply(None, f"no answer in {file.name}", cached=True))
+        nothing = _Given(Reply(None, f"{NOT_RECORDED} {file.name}", cached=True))
         of_rows = [found.get(qid, nothing) for qid in qids]
         frame = answer_frame(contexts, [one.reply for one in of_rows], may_be_empty=True)
         return frame.assign(**_columns([one.extra for one in of_rows]))
@@ -110,7 +111,8 @@ class _Given:
             text = row.text("answer")
             error = None if text is not None else row.text("error") or NO_ANSWER
             tokens = row.count("prompt_tokens"), row.count("completion_tokens")
-            reply = Reply(text, error, *tokens, row.number("cost_usd"), row.number("seconds"), cached=True)
+            usage = Usage(*tokens, row.number("cost_usd"), row.number("seconds"))
+            reply = Reply(text, error, usage, cached=True)
             return cls(answer_alone(reply), row.count("sample"), row.extra)
         except BadRow as bad:
             raise DataError(f"{row.place}: {bad}") from None
@@ -120,7 +122,7 @@ def _columns(extra: Sequence[Mapping[str, Any] | None]) -> dict[str, pd.Series]:
     """A column per further key: numeric if all its values are numbers, else text."""
     names = dict.fromkeys(name for own in extra for name in own or ())
     schema = SCHEMAS["answers"]
-    taken = {*RESERVED, *schema.columns, *schema.optional, "calls", "usage_unknown"}
+    taken = {*RESERVED, *schema.columns, *schema.optional}
     found = {}
     for name in names:
         values = [(own or {}).get(name) for own in extra]

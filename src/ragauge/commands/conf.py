@@ -158,6 +158,9 @@ def refuse_excessive(arguments: Sequence[str]) -> None:
                 raise ConfigError(f"{key}: {found:,} {what}; allowed are up to {most:,}")
 
 
+_SYSTEMS = ("recorded.system", "retriever.system", "llm.system")  # keys that choose a file's systems
+
+
 def of_swept(arguments: Sequence[str]) -> list[str]:
     """The arguments; in a sweep over a group (retriever=a,b), its keys (retriever.model=x) become one-value choices.
 
@@ -177,6 +180,19 @@ def of_swept(arguments: Sequence[str]) -> list[str]:
                 key, _, value = argument.partition("=")
                 found[place] = f"{key}=choice({value})"
     return found
+
+
+def of_systems(arguments: Sequence[str]) -> list[str]:
+    """The arguments; a sweep over a recorded file of several systems takes each of them, unless some are chosen."""
+    given = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
+    named = given.get("recorded.path", "").strip("'\"")
+    if {"-m", "--multirun"}.isdisjoint(arguments) or not {*_SYSTEMS}.isdisjoint(given) or not Path(named).is_file():
+        return list(arguments)
+    from ragauge.commands.given import overrides  # both import for seconds
+    from ragauge.datasets.recordings import systems_of
+
+    systems = systems_of(Path(named))
+    return [*arguments, *overrides((), {"recorded.system": systems} if systems else {}, swept=True)]
 
 
 def explain(error: BaseException, config_name: str = "config") -> str:

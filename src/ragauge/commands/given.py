@@ -20,15 +20,15 @@ from ragauge.commands.rows import line_of, rows_of, without_deep
 from ragauge.contract import loading
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.option import FOLDERS
+from ragauge.contract.settings import Settings
 from ragauge.datasets.recordings import opened_row, systems_in
-from ragauge.experiment.setup.config import Config
 from ragauge.experiment.setup.packages import owners
 
 # A text that Hydra reads as this text; any other one gets quotes.
 _BARE = re.compile(r"(?!(?:true|false|yes|no|on|off|null|nan|inf)$)[A-Za-z_][\w/-]*", re.ASCII | re.IGNORECASE)
 
 # Keys whose keys anybody chooses: Hydra has to be asked to add them.
-_OPEN = tuple(f"{key.name}." for key in fields(Config) if key.type == "dict[str, Any]")
+_OPEN = tuple(f"{key.name}." for key in fields(Settings) if key.type == "dict[str, Any]")
 
 
 def overrides(given: Sequence[str] | Mapping[str, Any], settings: Mapping[str, Any], swept: bool) -> list[str]:

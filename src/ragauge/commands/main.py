@@ -25,6 +25,7 @@ from ragauge.commands.conf import (
     has_config_path,
     of_base,
     of_swept,
+    of_systems,
     quoted,
     refuse_excessive,
 )
@@ -199,7 +200,7 @@ def _command_line(arguments: Sequence[str], preparing: Preparing) -> Iterator[No
     parameters get quotes, and a sweep takes keys that only some of its options have.
     """
     before = sys.argv
-    sys.argv = given = [before[0], *of_swept(quoted(arguments))]
+    sys.argv = given = [before[0], *of_systems(of_swept(quoted(arguments)))]
     with ExitStack() as stack:
         if (prepare := preparing(given[1:])) is not None:
             sys.argv = [given[0], *stack.enter_context(prepare(given[1:], conf_folder()))]
@@ -221,8 +222,8 @@ def run_job(cfg: DictConfig) -> None:
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
-    from ragauge.experiment.folder import JobFolder
     from ragauge.experiment.job import execute
+    from ragauge.experiment.request import JobFolder
 
     guard_output()  # a launcher may have started this process
     hydra_cfg = HydraConfig.get()

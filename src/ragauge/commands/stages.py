@@ -32,11 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit code."""
     given = _parser().parse_args(arguments)
     # After the arguments: they import for seconds.
-    from ragauge.experiment.folder import JobFolder
+    from ragauge.experiment.request import JobFolder, Request
     from ragauge.experiment.stages.components import make_pipeline
 
     cfg = composed(given.overrides)
-    pipeline = make_pipeline(cfg, JobFolder(Path.cwd(), None, 0, {}, tuple(given.overrides)))
+    pipeline = make_pipeline(Request(cfg, JobFolder(Path.cwd(), None, 0, {}, tuple(given.overrides))))
     rows = [("stage", "version", "digest", "stored")]
     for stage in pipeline.lines():
         version = "" if stage.key is None else str(stage.key.version)

@@ -10,6 +10,7 @@ from ragauge.compare._sources import short
 from ragauge.contract.finding import Col, ComparisonFinding, Found, Founds, Grid, Section, Shown
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.jobs import Compared
+from ragauge.contract.naming import short_forms
 from ragauge.show.tables import clean, fit
 from ragauge.track import LoggedRun
 
@@ -81,13 +82,21 @@ def _system_names(runs: Sequence[LoggedRun], params: pd.DataFrame, n_tokens: Seq
             continue
         alike = pd.Series([f"{' · '.join(own)} {n}" for own, n in zip(words, n_tokens, strict=True)])
         splits = params[column].fillna("").reset_index(drop=True).groupby(alike).transform("nunique") > 1
+        forms = _forms(str(column), params)
         for own, value, differs in zip(words, params[column], splits, strict=True):
             if differs and isinstance(value, str):
-                own.append(f"{column}={short(value)}")
+                own.append(forms[value])
     return [
         " · ".join(own) or run.tags.get("retriever", run.name)
         for own, run in zip(words, runs, strict=True)
     ]  # fmt: skip
+
+
+def _forms(column: str, params: pd.DataFrame) -> dict[str, str]:
+    """The short form of each value of a parameter; a long one is cut where the others stay apart."""
+    forms = short_forms(column, params[column].dropna().astype(str), map(str, params))
+    cut = {value: short(form, 48) for value, form in forms.items()}
+    return cut if len(set(cut.values())) == len(cut) else {v: " ".join(form.split()) for v, form in forms.items()}
 
 
 def common_settings(runs: Sequence[LoggedRun], params: pd.DataFrame) -> dict[str, str]:

@@ -10,8 +10,10 @@ import pandas as pd
 
 from ragauge.contract.component import Component, Tools
 from ragauge.contract.default import Default
+from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.workplace import Workplace
 
+NOT_RECORDED = "no answer in"  # begins the error of an answer that a file of answers lacks
 ASKED = ("chat", "service")  # kinds of `llm` that are asked for every answer, which may cost and fail
 Order = Literal["same", "other"]  # of the candidates, in a request that repeats another
 
@@ -31,11 +33,14 @@ class Generator(_Repeatable):
     kind: "chat", "service", "embedded", "recorded" (nobody is asked) or "none".
     takes_context: whether it is given the job's contexts; a service may retrieve by itself. cite: whether it is to
     cite the passages of its context by number. expected_tokens: tokens of an answer, for estimates.
+    ahead: whether `contexts` may hold rows of other budgets of the sweep, which are True in a column `ahead` and may go
+    unanswered.
     """
 
     takes_context = Default(True)
     cite = Default(False)
     expected_tokens = Default(60)
+    ahead = Default(False)
 
     @abstractmethod
     def answer(self, topics: pd.DataFrame, contexts: pd.DataFrame, tools: Tools) -> pd.DataFrame:
@@ -67,10 +72,15 @@ class Judge(_Repeatable):
     kind: "chat", "embedded", "recorded" (nobody is asked) or "none".
     needs_reference: whether it needs reference answers; a topic without one is then not judged.
     mode: "batch" where it wants the answers of all jobs of a sweep at once (`BatchJudge`).
+    ahead: whether `answers` may hold rows of other budgets of the sweep, which are True in a column `ahead` and may go
+    unjudged.
+    classes: those that it can give.
     """
 
     needs_reference = Default(True)
     mode = Default("single")
+    ahead = Default(False)
+    classes = Default(frozenset(JUDGE_CLASSES))
 
     @abstractmethod
     def judge(self, topics: pd.DataFrame, evidence: pd.DataFrame, answers: pd.DataFrame, tools: Tools) -> pd.DataFrame:

@@ -19,7 +19,7 @@ TAG = "ragauge.measured_by"
 _NOT_MEASURED = {
     "threads", "batch_size", "device", "backend", "concurrency", "requests_per_minute", "timeout", "retries",
     "backoff", "max_wait", "give_up_after", "api_key_env", "price", "max_cost_usd", "budget",
-    "expected_tokens", "ledger", "repeat", "sample", "sample_design", "looks", "earlier", "prompts_are",
+    "expected_tokens", "ledger", "repeat", "sample", "sample_design", "looks", "earlier", "prompts_are", "probes",
     "submit", "submit_wait", "submit_poll", "submit_price_factor",
 }  # fmt: skip
 

@@ -8,17 +8,19 @@ that are abstract there. Everything else has a default. A class that inherits fr
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from ragauge.contract.default import Default
 from ragauge.contract.engine import Engine, LocalEngine
+from ragauge.contract.identity import runtime
 from ragauge.contract.replies import Reader, Reply
+from ragauge.contract.usage import Usage, usage_of
 from ragauge.contract.workplace import Workplace
 
 SHARED = ("embedder", "tokenizer", "chat")  # what `uses` may name
@@ -35,6 +37,7 @@ class Component(ABC):  # noqa: B024  (each kind has abstract methods)
         others.
     needs_chat: whether it cannot do without a chat model that the job shares.
     own_chat: a chat model of its own, which replaces the job's as `tools.chat`; None without one.
+    max_tokens: completion tokens at most of a reply of the job's chat model to it; None is the model's own limit.
     depth: the number of best-ranked texts of a topic that it looks at; None is all.
     counts: the names of what it counts with `Tools.count`, 0 where its output was stored.
     """
@@ -45,6 +48,7 @@ class Component(ABC):  # noqa: B024  (each kind has abstract methods)
     uses = Default(frozenset[str]())
     needs_chat = Default(False)
     own_chat = Default[Any](None)
+    max_tokens = Default[int | None](None)
     depth = Default[int | None](None)
     counts = Default[tuple[str, ...]](())
 
@@ -64,23 +68,33 @@ class Component(ABC):  # noqa: B024  (each kind has abstract methods)
         """The `Reader` (ragauge.retrieval.reading) that counts tokens against its model's limit; None without one."""
         return None
 
-    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """US dollars of so many tokens of its model."""
+    def cost(self, usage: Usage) -> float:
+        """US dollars of these tokens of its model."""
         return 0.0
 
     def cost_of_kept(self, replies: pd.DataFrame) -> float:
         """US dollars that replies of its model cost originally; by default the price of their tokens."""
-        tokens = replies[["prompt_tokens", "completion_tokens"]].sum()
-        return self.cost(int(tokens["prompt_tokens"]), int(tokens["completion_tokens"]))
+        return self.cost(usage_of(replies))
+
+
+class Embedded(NamedTuple):
+    """Some of the asked texts, by position, their vectors (float32 [len(rows), dimensions]) and what these took."""
+
+    rows: Sequence[int]
+    vectors: np.ndarray
+    usage: Usage = Usage()
 
 
 class Embedder(Component):
     """Config group `embedder`: texts to unit vectors.
 
     symmetric: whether it gives a text the same vector as passage and as query.
+    by_server: whether a server computes its vectors. Then this process asks it, whatever the engine, and its vectors
+        may change under the same identity.
     """
 
     symmetric = Default(True)
+    by_server = Default(False)
 
     @abstractmethod
     def embed(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> np.ndarray:
@@ -90,6 +104,10 @@ class Embedder(Component):
         another prefix before each. `scratch` is a folder for files derived from the model (an exported
         graph); None keeps none.
         """
+
+    def pieces(self, texts: Sequence[str], role: Role = "passage", scratch: Path | None = None) -> Iterator[Embedded]:
+        """The vectors of distinct texts, in pieces that can be kept as they come; here one piece."""
+        yield Embedded(range(len(texts)), self.embed(texts, role, scratch))
 
     def windows(self, texts: Sequence[str]) -> list[list[str]] | None:
         """The windows of each passage, at least one, where each is to have a vector of its own; here None."""
@@ -124,6 +142,13 @@ class ChatModel(Component):
         again in a later run.
         """
 
+    def beside_answers(self, max_tokens: int | None, key: str) -> ChatModel:
+        """The model for others than answers: without their stop texts, with another limit of tokens, which `key` sets.
+
+        Itself where it has no stop texts, and no limit or the same.
+        """
+        return self
+
 
 class KeepsReplies(ChatModel):
     """A chat model that can look up its earlier replies, and estimate the requests that are left."""
@@ -138,6 +163,15 @@ class KeepsReplies(ChatModel):
 
 
 @dataclass(frozen=True)
+class TheLLM(Component):
+    """Config group `evaluator`: measures ask the job's llm, if it is a chat model, with this limit of tokens."""
+
+    component = "the_llm"
+
+    max_tokens: int | None = runtime(None)
+
+
+@dataclass(frozen=True)
 class Tools:
     """The shared models of a job, passed to the components that use them.
 
@@ -149,7 +183,7 @@ class Tools:
     embedder: Embedder
     tokenizer: Tokenizer
     chat: ChatModel | None = None
-    counted: dict[str, int] = field(default_factory=dict, compare=False)
+    counted: dict[str, float] = field(default_factory=dict, compare=False)
     engine: Engine = field(default_factory=LocalEngine, compare=False)
 
     def count(self, name: str, n: int) -> None:

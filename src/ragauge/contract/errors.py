@@ -51,6 +51,14 @@ class UnreadableJudgeError(MissingError):
     """None of a judge's ten or more replies could be read, so other jobs need not ask it."""
 
 
+class ServerGoneError(MissingError):
+    """A server of chat models is not in service, so other jobs need not ask it; `address` is where it was asked."""
+
+    def __init__(self, message: str, address: str = "") -> None:
+        super().__init__(message)
+        self.address = address
+
+
 class WaitingError(RagaugeError):
     """Replies are pending in a provider's batch; the same command collects them later."""
 

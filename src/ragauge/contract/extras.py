@@ -17,6 +17,7 @@ EXTRA_OF = {
     "pyterrier": "pyterrier", "ir_datasets": "collections", "datasets": "hub", "pypdf": "files", "docx": "files",
     "onnx": "onnx", "onnxruntime": "onnx", "accelerate": "train",
     "pymilvus": "milvus", "milvus_lite": "milvus", "ray": "ray", "psycopg": "postgres", "pyndeval": "diversity",
+    "xllamacpp": "local", "genai_prices": "prices",
 }  # fmt: skip
 
 

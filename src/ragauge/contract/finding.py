@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ragauge.contract.jobs import Compared, Job, Jobs
     from ragauge.contract.measures import AnswerMeasureInfo
     from ragauge.contract.metrics import Metric
+    from ragauge.contract.settings import Settings
 
 Kind = Literal[
     "score", "share", "points", "signed", "whole", "p", "usd", "seconds", "milliseconds"
@@ -230,7 +231,7 @@ class Shown:
 
     sections: usually one. notes: sentences that limit all numbers of the report; they stand at its head, and
     of a job they are warnings on the terminal. lead: sentences that report, terminal and the note of a sweep's
-    MLflow run begin with.
+    MLflow run begin with; a job adds them to the note of its run and prints those that no job of its sweep printed.
     """
 
     sections: Sequence[Section] = ()
@@ -292,11 +293,11 @@ class JobFinding:
         """The results about the job, or None; `found` holds the values of earlier findings."""
         raise NotImplementedError
 
-    def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
+    def check(self, settings: Settings, measures: Sequence[AnswerMeasureInfo]) -> None:
         """ConfigError for wrong settings of the finding, before any work; measures: the answer measures."""
 
     def needs(self, job: Job, answers: pd.DataFrame | None) -> list[pd.DataFrame]:
-        """The LLM requests of computing it, as in `ragauge.experiment.needs`, for a dry run.
+        """The LLM requests of computing it, as in `ragauge.experiment.dry_run`, for a dry run.
 
         answers: those of the job, as far as they are known; None where no LLM is chosen.
         """

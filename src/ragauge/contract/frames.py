@@ -41,6 +41,11 @@ USAGE: Mapping[str, Kind] = {
     "prompt_tokens": "int", "completion_tokens": "int", "cost_usd": "float", "seconds": "float", "cached": "bool",
 }  # fmt: skip
 
+# Further of `ragauge.contract.usage`, where somebody was asked, or a server reported it for any row.
+_TOLD: Mapping[str, Kind] = {
+    "calls": "int", "usage_unknown": "int", "cached_tokens": "float?", "written_tokens": "float?",
+}  # fmt: skip
+
 SCHEMAS: Mapping[str, Schema] = {
     "docs": Schema(("docno",), {"docno": "str", "title": "str", "text": "str"}),
     # Every further column of topics is an attribute (`ragauge.contract.topics`).
@@ -99,7 +104,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "answers": Schema(
         ("qid", "n_tokens"),
         {"qid": "str", "n_tokens": "int", "answer": "str?", "status": "str", "error": "str?", **USAGE},
-        {"thoughts": "str?"},
+        {"thoughts": "str?", **_TOLD},
     ),
     # The passages of every context in the order in which they stand in it (position, from 0): rank is the
     # place by which the retriever has them, text the whole passage, chars how many of its characters stand in
@@ -127,7 +132,7 @@ SCHEMAS: Mapping[str, Schema] = {
     "verdicts": Schema(
         ("qid", "n_tokens"),
         {"qid": "str", "n_tokens": "int", "label": "label", "status": "str", "raw": "str?", **USAGE},
-        {"thoughts": "str?"},
+        {"thoughts": "str?", **_TOLD},
     ),
 }
 

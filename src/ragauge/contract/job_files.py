@@ -19,6 +19,7 @@ R = TypeVar("R", bound=Record)
 
 
 FRAMES_TAG = "ragauge.frames"  # of a job's MLflow run: where its frames lie
+OUTSIDE_TAG = "ragauge.outside"  # of the run: the groups whose work another system did
 OUTCOMES_FILE = "outcomes.parquet"
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import pandas as pd
 
@@ -15,55 +16,66 @@ from ragauge.contract.families import Families
 from ragauge.contract.frames import Batches
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.naming import given_value, system_names
 from ragauge.contract.record import JobRecord
+from ragauge.contract.settings import Settings
+from ragauge.contract.stages import Stages
 
 _SETTINGS = ("seed", "bootstrap", "estimate", "report")  # of the pooled estimates
 
 
-class Job(Protocol):
+class Job(ABC):
     """One job as its findings read it; its stages run on first use.
 
-    record: the content of `job.json`, such as name, n_tokens, seed, bootstrap and choices. pipeline and cfg: the stages
-    and the config; a finding that reads frames, outcomes and the record alone knows neither.
+    pipeline: its stages. record: the content of `job.json`, such as name and
+    choices. A finding that reads frames, outcomes and the record alone knows neither stages nor settings.
+    model: the configured predictor; None for none.
     judged_again: where all jobs of a sweep were judged together, how stable the judge was there (metrics),
     and the verdicts that were asked for again on this job's answers.
     """
 
+    pipeline: Stages
     record: JobRecord
-    pipeline: Any
-    cfg: Any
-    model: Any  # the configured predictor; None for none
+    model: Any
     judged_again: tuple[Mapping[str, float], pd.DataFrame] | None
+
+    @property
+    @abstractmethod
+    def settings(self) -> Settings:
+        """The checked configuration."""
+
+    @property
+    @abstractmethod
+    def outcomes(self) -> pd.DataFrame:
+        """A row per topic: scores, answer, answer measures, label, slices and the cause of failure."""
 
     @property
     def n_tokens(self) -> int:
         """The job's budget."""
+        return self.pipeline.n_tokens
 
     @property
     def n_boot(self) -> int:
         """Bootstrap replicates of intervals."""
+        return self.settings.bootstrap
 
     @property
     def seed(self) -> int:
         """Seed of everything random."""
+        return self.settings.seed
 
     @property
     def answer_measures(self) -> list[AnswerMeasureInfo]:
         """The infos of the answer measures."""
+        return self.pipeline.answer_measures
 
     def frame(self, name: str) -> pd.DataFrame:
         """A frame of the job, such as topics, run, contexts, answers or verdicts (docs/library.md)."""
-
-    @property
-    def question_stages(self) -> Sequence[Any]:
-        """The stages that work on a question until it is answered, in order."""
+        return self.pipeline.frame(name)
 
     def rows(self, name: str) -> pd.DataFrame | Batches:
         """The rows of a frame, in batches if there are many."""
-
-    @property
-    def outcomes(self) -> pd.DataFrame:
-        """A row per topic: scores, answer, answer measures, label, slices and the cause of failure."""
+        return self.pipeline.rows(name)
 
 
 @dataclass(frozen=True)
@@ -142,13 +154,16 @@ class Jobs:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on differing settings of the estimates; the first job's are used."""
+        """Sentences on differing settings of the estimates, and on unused names."""
         notes = []
         for key in _SETTINGS:
             values = list(dict.fromkeys(json.dumps(getattr(record, key)) for record in self.records))
             if len(values) > 1:
                 shown = " and ".join(value.replace('"', "") for value in values)
                 notes.append(f"The jobs have {key} {shown}: what is pooled takes the first.")
+        here = {name for group in (self, *self.siblings) for name in (*group.systems, *group.lost)}
+        if unknown := [name for name, other in self.records[0].names.items() if other not in here]:
+            notes.append(f"names: no system is called {', '.join(unknown)}; there are {', '.join(sorted(here))}.")
         return notes
 
     def metrics_by_system(self) -> dict[str, dict[int, Mapping[str, Any]]]:
@@ -210,38 +225,6 @@ class Compared:
         return f"Paired differences from {self.names[self.baseline]}{at}"
 
 
-def system_names(overrides: Sequence[Sequence[str]]) -> list[str]:
-    """Names that distinguish jobs apart from n_tokens: the values of differing overrides.
-
-    They include `llm.sample` only if nothing else distinguishes the jobs.
-    """
-    chosen = [{k: _value(k, v) for k, v in (o.split("=", 1) for o in job if "=" in o)} for job in overrides]
-    keys = list(dict.fromkeys(k for job in chosen for k in job if k != "n_tokens"))
-    varied = [k for k in keys if len({job.get(k) for job in chosen}) > 1]
-    others = [k for k in varied if k != "llm.sample"]
-    if len({tuple(map(job.get, ("n_tokens", *others))) for job in chosen}) == len(chosen):
-        varied = others
-    if not varied:
-        varied = [k for k in keys if k == "retriever"]
-    return [
-        " · ".join(
-            str(job.get(k, "default"))
-            if "." not in k or k == "recorded.system"
-            else f"{k.lstrip('+')}={job.get(k, 'default')}"
-            for k in varied
-        )
-        or "all"
-        for job in chosen
-    ]
-
-
-def _value(key: str, text: str) -> str:
-    """The value of an override; the name of a recorded system without the quotes that Hydra asks for ('v1.2')."""
-    if key == "recorded.system" and len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
-        return text[1:-1].replace(f"\\{text[0]}", text[0])
-    return text
-
-
 def systems_of(records: Sequence[JobRecord]) -> list[str]:
     """The system of every job of a sweep, in order, by the names on the records if present."""
     if all(record.system for record in records):
@@ -255,7 +238,7 @@ def settings_of(records: Sequence[JobRecord]) -> dict[str, dict[str, str]]:
     A factor is a config group, or another overridden key (`chunker.size`); never n_tokens.
     """
     pairs = [[override.partition("=") for override in record.overrides] for record in records]
-    given = [{key.lstrip("+~"): _value(key, value) for key, equals, value in job if equals} for job in pairs]
+    given = [{key.lstrip("+~"): given_value(key, value) for key, equals, value in job if equals} for job in pairs]
     keys = dict.fromkeys(k for job in given for k in job if k != "n_tokens" and not k.startswith("hydra."))
     options = {
         key: [

@@ -19,6 +19,7 @@ from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
 from ragauge.contract.groups import CALLS, RANKINGS
+from ragauge.contract.usage import TOKENS
 
 MEASURE_ENDS = (
     "", "_lo", "_hi", "_missing", "_no_claims", "_repeat_difference", "_repeat_difference_lo",
@@ -158,7 +159,7 @@ ESTIMATES = (
     Metric("human_labels", group="judge"),
     Metric("judge_{kappa,agreement}{,_lo,_hi}", group="judge"),
 )
-_PAID = "{llm_calls,llm_calls_cached,llm_usage_unknown,prompt_tokens,completion_tokens,cost_usd}"
+_PAID = f"{{llm_calls,llm_calls_cached,llm_usage_unknown,{','.join(TOKENS)},cost_usd}}"
 COSTS = (
     Metric("llm_calls", group="cost", headline=True),
     COST,

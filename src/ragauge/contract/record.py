@@ -113,13 +113,14 @@ class Record:
 class JobRecord(Record):
     """The record of a job that measures a system.
 
-    sample_target, cluster, estimate, zones, foresight, report: the settings of the same names. written_in, directory:
-    the job's folder, and the directory that it was started in. store, ledgers, tracking_uri: the places that it read
-    and wrote. tracking_configured: whether its config names the MLflow. snapshot: the file of a window of traces.
-    dataset: the arguments of `track.Run.dataset`. condition: to which the retriever changes the evidence. settings: the
-    meaning of the IR scores. measured_by: see `ragauge.contract.comparable`. entries: the store entries with its
-    ranking and contexts, by stage; entries_used: all that it used, of a job that waits. deferred: it waits for its
-    verdicts. judged_later: it would. needs: the sums of a dry run. rankings: metrics of rankings with their full names.
+    sample_target, cluster, estimate, zones, foresight, report, names: the settings of the same names. written_in,
+    directory: the job's folder, and the directory that it was started in. store, ledgers, tracking_uri: the places
+    that it read and wrote. tracking_configured: whether its config names the MLflow. snapshot: the file of a window
+    of traces. dataset: the arguments of `track.Run.dataset`. outside: the groups, `retriever` or `llm`, whose work
+    another system did. condition: to which the retriever changes the evidence. settings: the meaning of the IR
+    scores. measured_by: see `ragauge.contract.comparable`. entries: the store entries with its ranking and
+    contexts, by stage; entries_used: all that it used, of a job that waits. deferred: it waits for its verdicts.
+    judged_later: it would. needs: the sums of a dry run. rankings: metrics of rankings with their full names.
     lacking, foreign: topics without one of their parts, and texts that are no document's. ir_score_at_n,
     ir_score_floor_at_n: charts over budgets. system: the name among the jobs of a sweep; not in the file.
     """
@@ -137,6 +138,7 @@ class JobRecord(Record):
     zones: dict[str, Any] = field(default_factory=dict)
     foresight: dict[str, Any] = field(default_factory=dict)
     report: dict[str, Any] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     store: Place = ""
     ledgers: dict[str, Place] = field(default_factory=dict)
     tracking_uri: Place = ""
@@ -146,6 +148,7 @@ class JobRecord(Record):
     dataset: dict[str, Any] = field(default_factory=dict)
     dataset_digest: str = ""
     answer_measures: list[dict[str, Any]] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
     condition: float | str | None = None
     slice_weights: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)

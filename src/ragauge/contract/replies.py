@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from ragauge.contract.usage import NO_USAGE, Usage
 
 CUT = "cut at the token limit"  # the error of a reply whose text is not whole
 ECHO = "echo of the prompt"  # the error of a reply that repeats the prompt in place of an answer begins so
@@ -13,20 +16,15 @@ ECHO = "echo of the prompt"  # the error of a reply that repeats the prompt in p
 class Reply:
     """The reply to one request: text, or None and the error.
 
-    calls: how often the server was asked and charged for it, or may have, the calls without an answer too.
-    usage_unknown: the number of them whose tokens are not known; their cost is the most they can cost.
+    usage: that of all calls for it, the ones without an answer too.
+    cached: whether it came from the ledger; its cost is then 0, and its seconds are those of the call.
     thoughts: a reasoning model's text before its answer; no part of `text`.
     """
 
     text: str | None
     error: str | None = None
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost_usd: float = 0.0
-    seconds: float = 0.0
+    usage: Usage = NO_USAGE
     cached: bool = False
-    calls: int = 0
-    usage_unknown: int = 0
     thoughts: str | None = None
 
 
@@ -37,3 +35,22 @@ def is_echo(reply: Reply) -> bool:
 
 # What a reply says, and None where it cannot be read.
 Reader = Callable[[Reply], object]
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Structured(Generic[A, T]):
+    """A reader of replies that are JSON of `schema`, which servers that take a schema are held to."""
+
+    read: Callable[[A], T]
+    schema: Mapping[str, Any]
+
+    def __call__(self, reply: A) -> T:
+        return self.read(reply)
+
+
+def schema_of(read: Callable[..., object]) -> Mapping[str, Any] | None:
+    """The JSON schema of the replies that a reader reads; None for a reader of other replies."""
+    return read.schema if isinstance(read, Structured) else None

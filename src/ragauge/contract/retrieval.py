@@ -58,6 +58,10 @@ class Retriever(Component):
     approximate = Default(False)
     retrievers = Default[Mapping[str, "Retriever"]](MappingProxyType({}))
 
+    def requests(self, topics: pd.DataFrame) -> list[str]:
+        """The prompts of its requests to the job's chat model that rest on the topics alone, for a dry run."""
+        return []
+
     @property
     def index_uses(self) -> frozenset[str]:
         """The shared models that its index needs, which enter the key of the index."""

@@ -61,6 +61,17 @@ class Formatter(logging.Formatter):
         return visible(super().format(record))
 
 
+class OnTerminal(logging.Filter):
+    """Keeps lines for the log file alone, logged with `extra=IN_FILE`, from a terminal."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """False for a line for the file."""
+        return not hasattr(record, "in_file")
+
+
+IN_FILE = {"in_file": True}
+
+
 def spreadsheet_cell(value: Any) -> Any:
     """A text that a spreadsheet would calculate gets an apostrophe before it; all else stays."""
     if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value):

@@ -67,7 +67,12 @@ class SamplesDataset(FileSource):
                     topics[recorded.qid] = _Sample.of(recorded)
         attributes = _attributes(list(topics.values()))
         unread = dict.fromkeys(name for sample in topics.values() for name in sample.extra)
-        warn_of_near_names(files["samples"], unread, recordings.NAMES)
+        found = {
+            "reference": any(s.references for s in topics.values()),
+            "evidence": any(s.evidence for s in topics.values()),
+        }
+        lacking = [what for what, there in found.items() if not there]
+        warn_of_near_names(files["samples"], unread, recordings.NAMES, lacking)
         for qid, sample in topics.items():
             with gather.row(sample.where, sample.columns) as at:
                 at.qid = qid

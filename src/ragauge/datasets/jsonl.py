@@ -39,6 +39,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "evidence": ("evidence", *NAMES["evidence"]),
     "unanswerable": ("unanswerable",),
 }
+_PARTS = {"reference": ("answer", "answers"), "evidence": ("evidence",)}  # keys of what topics may lack
 _TAKEN = ("query", "answer", "answers", "evidence")  # whose other names are then no attributes
 _ONLY_LISTS = ("context",)  # DeepEval's evidence; a text of this name is whatever its file says
 _FLAGS = {"true": True, "false": False}  # cells of `unanswerable`
@@ -112,6 +113,7 @@ def _add_documents(gather: Gatherer, file: Path) -> None:
 def add_topics(gather: Gatherer, file: Path) -> None:
     """Adds the topics of a question file up to the limit; warns of columns with misspelled names."""
     unread: dict[str, None] = {}
+    found: set[str] = set()
     for number, (where, read) in enumerate(table_rows(file), start=1):
         if gather.full:
             break
@@ -122,7 +124,9 @@ def add_topics(gather: Gatherer, file: Path) -> None:
             at.qid = string(row, "qid")
             add_topic(gather, row, numbered=all(is_null(given.get(name)) for name in _NAMES["qid"]))
             unread |= dict.fromkeys(row)
-    warn_of_near_names(file, unread, _NAMES)
+            found |= {what for what, keys in _PARTS.items() if any(row.get(key) for key in keys)}
+    lacking = [what for what in _PARTS if what not in found]
+    warn_of_near_names(file, unread, {**_NAMES, "reference": NAMES["reference"]}, lacking)
 
 
 def add_topic(gather: Gatherer, row: Mapping[str, Any], numbered: bool = False) -> None:

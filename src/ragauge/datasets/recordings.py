@@ -238,11 +238,31 @@ def read_rows(file: Path, system: str | None, key: str) -> list[Recorded]:
     if system is not None and not found:
         have = f"it has {', '.join(list(listed)[:20])}" if listed else "none of its rows names one"
         raise DataError(f"{file}: {key}={system!r} is no system of it: {have}")
-    alone = any(row.values.keys() & {"answer", "contexts", "docnos", "label"} for row in found)
-    by_key = len({str(row.values["system"]) for row in found if "system" in row.values})
-    if system is None and (by_key > 1 or (listed and not alone)):
-        raise DataError(f"{file}: it holds several systems, choose one: {key}={', '.join(list(listed)[:20])}")
+    if system is None and _are_several(listed, found):
+        names = ", ".join(list(listed)[:20])
+        raise DataError(f"{file}: it holds several systems, choose one: {key}={names} (or -m for all of them)")
     return found
+
+
+def systems_of(file: Path) -> list[str]:
+    """The systems of a file, in its order; [] where it holds one, or a row cannot be read."""
+    listed: dict[str, None] = {}
+    found = []
+    try:
+        for entry in entries(file):
+            row = entry.read()
+            listed |= dict.fromkeys(systems_in(row))
+            found.append(recorded_row(row, entry.where, "1"))
+    except (BadRow, DataError):  # the job says which
+        return []
+    return [*listed] if _are_several(listed, found) else []
+
+
+def _are_several(listed: Mapping[str, None], rows: Sequence[Recorded]) -> bool:
+    """Whether rows that no system was chosen for are of several: by their key `system`, or by objects of systems."""
+    alone = any(row.values.keys() & {"answer", "contexts", "docnos", "label"} for row in rows)
+    by_key = len({str(row.values["system"]) for row in rows if "system" in row.values})
+    return by_key > 1 or (bool(listed) and not alone)
 
 
 class Numbers:
@@ -327,7 +347,7 @@ def by_topic(
     if len(missing) == len(qids) and qids:
         raise DataError(line)
     if (missing or repeated) and on_missing == "raise":
-        raise DataError(f"{line}; on_missing=missing counts these topics as missing{advice}")
+        raise DataError(f"{line}; recorded.on_missing=missing counts these topics as missing{advice}")
     if told:
         (log.warning if missing or repeated else log.info)("%s", line)
     return {qid: value for qid, value in known.items() if qid not in repeated}

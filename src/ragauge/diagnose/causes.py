@@ -67,7 +67,9 @@ _ALL = (
           "Run again, which asks for the missing verdicts alone, or choose another judge: no verdict could be read.",
           "judge=<another>"),
     Cause("unknown", "no evidence known",
-          "Add the evidence to the dataset: without it nothing shows at which step a topic failed.", ""),
+          "Mark the evidence of these topics, or let a chat model find it in your documents: without it nothing shows "
+          "at which step a topic failed.",
+          "ragauge annotate evaluator=openai out=annotated.jsonl"),
 )  # fmt: skip
 CAUSES: Mapping[str, Cause] = {cause.name: cause for cause in _ALL}
 _BY_SLUG = {cause.slug: cause.name for cause in _ALL}

@@ -72,14 +72,16 @@ def failures_by_rules(outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 EVERY_CAUSE: Mapping[str, Cause] = {**CAUSES, **RULE_CAUSES}
-_ORIGINS: Mapping[str, Sequence[str]] = {  # of causes, by their slugs; a cause that is unknown has none
+NOT_KNOWN = "not known"  # the origin of failures on topics without evidence
+_ORIGINS: Mapping[str, Sequence[str]] = {  # of causes, by their slugs
     "the corpus": ("not_in_corpus",),
     "retrieval": ("chunker", "not_retrieved", "reranker", "compressed", "low_recall", "low_precision"),
     "the budget": ("budget",),
     "the LLM": ("middle", "generation", "unsupported", "unfaithful", "incorrect"),
     "the judge": ("judge_missing",),
+    NOT_KNOWN: ("unknown",),
 }
-_ORIGIN_OF = {
+ORIGIN_OF: Mapping[str, str] = {
     cause.name: origin for origin, slugs in _ORIGINS.items() for cause in EVERY_CAUSE.values() if cause.slug in slugs
 }
 NOT_FAILED = "not failed"
@@ -109,15 +111,15 @@ def cause_shares(outcomes: pd.DataFrame, names: Collection[str] = ()) -> pd.Data
 
 
 def failure_origins(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Failures by origin, the most frequent first: origin, cause, failures, share, lo, hi, n.
+    """Failures by origin, the most frequent first and NOT_KNOWN last: origin, cause, failures, share, lo, hi, n.
 
     `outcomes` has a row per system and topic with a column failure_cause, missing where the topic did not fail.
     The shares are of all n failures, with intervals over topics, and 0 where no failure comes from an origin. `cause`
-    is the most frequent cause of the origin, "" without one. A failure without known evidence counts in n alone.
+    is the most frequent cause of the origin, "" without one. Every failure has one origin, so the shares sum to 1.
     """
     rows = in_question(outcomes)
     failed = rows[rows[CAUSE].notna()]
-    origins = failed[CAUSE].map(_ORIGIN_OF)
+    origins = failed[CAUSE].map(ORIGIN_OF)
     found = []
     for origin in _ORIGINS:
         here = origins.eq(origin).to_numpy(dtype=bool)
@@ -125,7 +127,8 @@ def failure_origins(outcomes: pd.DataFrame) -> pd.DataFrame:
         cause = next(iter(failed.loc[here, CAUSE].value_counts().index), "")
         found.append((origin, cause, int(here.sum()), share.value, share.lo, share.hi, len(failed)))
     columns = ["origin", "cause", "failures", "share", "lo", "hi", "n"]
-    return pd.DataFrame(found, columns=columns).sort_values("failures", ascending=False, kind="stable")
+    frame = pd.DataFrame(found, columns=columns).sort_values("failures", ascending=False, kind="stable")
+    return frame.sort_values("origin", key=lambda names: names == NOT_KNOWN, kind="stable")
 
 
 def failure_metrics(shares: pd.DataFrame) -> dict[str, float]:

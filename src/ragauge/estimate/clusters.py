@@ -16,6 +16,7 @@ from ragauge.contract.outcomes import CLUSTER, SHARED
 from ragauge.estimate.intervals import bounded_mean
 from ragauge.estimate.outcomes import RIGHT, asked, by_cluster, labels_of, scored, topic_codes, with_classes
 
+_FEWEST = 10  # clusters from which an intraclass correlation is said: its interval is useless below
 _NOTICEABLE = 1.1  # times as wide: less is no line on the terminal, where nobody chose clusters
 
 
@@ -94,7 +95,7 @@ def clusterings(rows: pd.DataFrame) -> list[Clustering]:
 def clustered_text(found: Sequence[Clustering], chosen: bool) -> str:
     """Text on the effect of clusters on intervals, from `clusterings`; `chosen`: intervals are over them."""
     one, ratios = found[0], [each.width_ratio for each in found]
-    iccs = [each.icc for each in found if each.icc == each.icc]
+    iccs = [each.icc for each in found if each.icc == each.icc and each.n_clusters >= _FEWEST]
     of = f"{one.n_clusters} clusters of {one.n_topics} topics (the largest has {one.largest})"
     if one.n_clusters == 1 and not chosen:
         of = f"all {one.n_topics} topics hang together through shared documents of their evidence"

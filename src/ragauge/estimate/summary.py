@@ -58,7 +58,8 @@ def quality(outcomes: pd.DataFrame, sampled: pd.DataFrame | None = None) -> dict
     where there is none. Unanswerable topics add `rejection_share`. Where only some topics were judged (columns judged
     and p1..p5), the shares are prediction-powered estimates for all topics, beside the classical ones of the headlines.
     `sampled` is the result of `ppi_shares` for these outcomes, where it is known. With several of the judge's prompts
-    there is the share of right answers by each, and their spread. Without any verdict the intervals of shares are NaN.
+    there is the share of right answers by each, and their spread. Without any verdict there is no share of a class:
+    `judge_share_missing` is 1 if a judge was asked, and left out if the job has none.
     """
     values: dict[str, float] = {}
     known = scored(outcomes)
@@ -69,6 +70,9 @@ def quality(outcomes: pd.DataFrame, sampled: pd.DataFrame | None = None) -> dict
     outcomes = with_classes(outcomes)
     if outcomes.empty:
         return values
+    if outcomes["label"].isna().all():
+        asked_of = "judge_status" not in outcomes or outcomes["judge_status"].ne("none").any()
+        return {**values, **({"judge_share_missing": 1.0} if asked_of else {})}
     values |= _by_wording(outcomes)
     if "judged" in outcomes:
         sampled = ppi_shares(outcomes) if sampled is None else sampled

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from ragauge import track
 from ragauge.contract.errors import ConfigError, DataError, RagaugeError
 from ragauge.contract.job_files import OUTCOMES_FILE, read_table
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
+from ragauge.contract.settings import Settings
 
 
-def earlier_labels(cfg: DictConfig, topics: pd.DataFrame) -> pd.Series | None:
+def earlier_labels(settings: Settings, topics: pd.DataFrame) -> pd.Series | None:
     """The classes 1..5 of the topics in the run of `judge.earlier` (Int8 by qid); None without such a run.
 
     Topics without a verdict there are left out. Raises ConfigError where no sample is judged.
-    Raises DataError where the run is no job, has no verdicts, shares no topic, or has another question under a qid; and
-    where it was itself judged on a sample, since its seed may have drawn the very topics that are judged now.
+    Raises DataError where the run is no job, has no verdicts, shares no topic, or has another question under a qid. A
+    run that was itself judged on a sample is refused, too: its seed may have drawn the topics that are judged now.
     """
-    source = cfg.judge.get("earlier")
+    source = settings.judge.get("earlier")
     if source is None:
         return None
     key = f"judge.earlier={source}"
-    if cfg.judge.get("sample") is None and cfg.llm.get("sample") is None:
+    if settings.judge.get("sample") is None and settings.llm.get("sample") is None:
         raise ConfigError(f"{key} serves the estimates of a sample: give judge.sample or llm.sample, or take it out")
     try:
-        rows = _outcomes(str(source), track.tracking_uri(cfg.tracking.uri))
+        rows = _outcomes(str(source), track.tracking_uri(settings.tracking.uri))
     except RagaugeError as error:
         raise type(error)(f"{key}: {error}") from None
     if "label" not in rows or rows["label"].isna().all():
@@ -37,8 +34,8 @@ def earlier_labels(cfg: DictConfig, topics: pd.DataFrame) -> pd.Series | None:
     if "judged" in rows and not rows["judged"].astype(bool).all():
         judged = int(rows["judged"].astype(bool).sum())
         raise DataError(
-            f"{key}: this run judged {judged} of {len(rows)} topics; allowed is one that judged all, since verdicts on "
-            "a shared sample, such as that of all jobs of a sweep, say nothing of the other topics"
+            f"{key}: this run judged {judged} of {len(rows)} topics; allowed is one that judged all: a shared "
+            "sample has no verdicts on the other topics"
         )
     both = topics[["qid", "query"]].merge(rows[["qid", "query", "label"]], on="qid", suffixes=("", "_earlier"))
     if both.empty:

@@ -10,6 +10,7 @@ from ragauge.contract.answer_measures import NO_REFERENCE, NOT_SAMPLED
 from ragauge.contract.answering import Judge
 from ragauge.contract.frames import SCHEMAS
 from ragauge.contract.outcomes import RESERVED
+from ragauge.contract.stages import Stages
 from ragauge.contract.topics import references, without_reference
 from ragauge.estimate.prompts import other_labels
 
@@ -19,35 +20,30 @@ def unjudged(judge: Judge, topics: pd.DataFrame) -> frozenset[str]:
     return frozenset(without_reference(topics) if judge.needs_reference else ())
 
 
-def retrieved(
-    topics: pd.DataFrame,
-    scores: pd.DataFrame,
-    part_scores: pd.DataFrame,
-    contexts: pd.DataFrame,
-    run: pd.DataFrame,
-    n_tokens: int,
-) -> pd.DataFrame:
-    """A row per topic at n_tokens, before any LLM: query, answer_reference, ir_score and `features`.
+def _at_n(job: Stages, frame: str) -> pd.DataFrame:
+    rows = job.frame(frame)
+    return rows[rows["n_tokens"] == job.n_tokens]
+
+
+def retrieved(job: Stages) -> pd.DataFrame:
+    """A row per topic at the job's n_tokens, before any LLM: query, answer_reference, ir_score and `_features`.
 
     ir_score is missing for a topic without evidence and an unanswerable one. Attributes of the topics, and
     unanswerable where a topic is so, are further columns.
     """
-    at_n = scores[scores["n_tokens"] == n_tokens]
-    rows = topics.drop(columns=["answers", "wrong_answers"], errors="ignore").merge(
-        at_n[["qid", "value"]].rename(columns={"value": "ir_score"}),
-        on="qid",
-        how="left",
-        validate="one_to_one",
+    scores = _at_n(job, "scores")
+    rows = (
+        job.frame("topics")
+        .drop(columns=["answers", "wrong_answers"], errors="ignore")
+        .merge(
+            scores[["qid", "value"]].rename(columns={"value": "ir_score"}), on="qid", how="left", validate="one_to_one"
+        )
     )
-    rows.insert(rows.columns.get_loc("ir_score"), "n_tokens", n_tokens)  # type: ignore[arg-type]
-    rows = rows.rename(columns={"answer": "answer_reference"})
-    found = features(topics, part_scores, contexts, run, n_tokens)
-    return rows.merge(found, on="qid", validate="one_to_one")
+    rows.insert(rows.columns.get_loc("ir_score"), "n_tokens", job.n_tokens)  # type: ignore[arg-type]
+    return rows.rename(columns={"answer": "answer_reference"}).merge(_features(job), on="qid", validate="one_to_one")
 
 
-def features(
-    topics: pd.DataFrame, part_scores: pd.DataFrame, contexts: pd.DataFrame, run: pd.DataFrame, n_tokens: int
-) -> pd.DataFrame:
+def _features(job: Stages) -> pd.DataFrame:
     """Columns known before any LLM call, besides the IR score (keyed by qid).
 
     evidence_best, evidence_worst: the highest and lowest score of the topic's evidence parts, in [0, 1].
@@ -56,9 +52,10 @@ def features(
         topic without one.
     n_used: tokens of the context. score_gap: the retriever's first score less its second, 0 without one.
     """
-    of_topic = part_scores[part_scores["n_tokens"] == n_tokens].groupby("qid")["value"]
+    topics, run = job.frame("topics"), job.frame("run")
+    of_topic = _at_n(job, "part_scores").groupby("qid")["value"]
     known = references(topics)
-    rows = topics[["qid"]].merge(contexts[["qid", "text", "n_used"]], on="qid", validate="one_to_one")
+    rows = topics[["qid"]].merge(job.contexts[["qid", "text", "n_used"]], on="qid", validate="one_to_one")
     pairs = zip(rows["qid"].map(known), rows["text"].str.casefold(), strict=True)
     top = run.query("rank < 2").pivot(index="qid", columns="rank", values="score")
     top = top.reindex(columns=[0, 1])
@@ -104,7 +101,7 @@ def outcomes(
     """
     renamed = answers.rename(columns={"status": "answer_status", "error": "answer_error"})
     schema = SCHEMAS["answers"]
-    known = {*schema.columns, *schema.optional, "calls", "usage_unknown", *RESERVED, *found.columns}
+    known = {*schema.columns, *schema.optional, *RESERVED, *found.columns}
     own = [name for name in answers.columns if name not in known]
     rows = found.merge(
         renamed[["qid", "answer", "answer_status", "answer_error", *own]], on="qid", how="left", validate="one_to_one"

@@ -15,10 +15,10 @@ from urllib.parse import unquote
 import pandas as pd
 
 from ragauge import track
-from ragauge.contract.answer_measures import NOT_SAMPLED, from_tags, in_order
+from ragauge.contract.answer_measures import NOT_SAMPLED, besides_rankings, from_tags, in_order
 from ragauge.contract.errors import DataError
 from ragauge.contract.job_files import FRAMES_TAG, OUTCOMES_FILE, read_records, read_table
-from ragauge.contract.metrics import IR_SCORE
+from ragauge.contract.metrics import CORRECT, IR_SCORE
 from ragauge.contract.record import RECORD_FILE, JobRecord, Record
 from ragauge.retrieval.contexts import contexts_at
 from ragauge.show import notebook
@@ -97,6 +97,12 @@ class Logged:
         rows = [(n, found[n], found[f"{n}_lo"], found[f"{n}_hi"]) for n in names if {n, f"{n}_lo"} <= {*found}]
         return pd.DataFrame(rows, columns=["measure", "value", "lo", "hi"])
 
+    @property
+    def _asked(self) -> dict[str, str]:
+        """{name: label} of the answer measures that terminals show, without those of rankings."""
+        infos = besides_rankings(in_order([from_tags(self._run.tags)]))
+        return {info.name: info.label for info in infos if info.on_terminal}
+
     def report(self) -> Path:
         """Writes the report as `ragauge report` does, one HTML page; its path."""
         from ragauge.experiment.sweep import reports
@@ -141,12 +147,13 @@ class JobResult(Logged):
     """
 
     def __repr__(self) -> str:
-        score = self.metrics.get("ir_score")
-        return f"<job {self.name}: {'' if score is None else f'{IR_SCORE.label} {score:.3f}, '}run {self.run_id}>"
+        words = {**self._asked, IR_SCORE.name: IR_SCORE.label, CORRECT.name: CORRECT.label}
+        known = [f"{label} {self.metrics[name]:.3f}, " for name, label in words.items() if name in self.metrics]
+        return f"<job {self.name}: {''.join(known)}run {self.run_id}>"
 
     def _repr_html_(self) -> str:
         rows = None if self._table is None and self._parquet is None else self.outcomes
-        return notebook.job_html(self.name, self.run_id, self.folder, self.metrics, rows)
+        return notebook.job_html(self.name, self.run_id, self.folder, self.metrics, rows, self._asked)
 
     @cached_property
     def folder(self) -> Path | None:
@@ -317,11 +324,16 @@ class Pooled(Logged):
         return f"<{self.name}: run {self.run_id}>"
 
     def _repr_html_(self) -> str:
-        return notebook.sweep_html([(self.name, self.run_id, self.leaderboard, self.figures)])
+        return notebook.sweep_html([(self.name, self.run_id, self.summary, self.figures)])
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The leaderboard in short: system, then each known measure with its interval, those asked for first."""
+        return notebook.short_board(self.leaderboard, list(self._asked))
 
     @property
     def leaderboard(self) -> pd.DataFrame:
-        """A row per system, the best first: shares and scores with intervals, at the largest budget."""
+        """A row per system, the best first: all shares, scores, tests and counts, at the largest budget."""
         return self.tables["leaderboard"]
 
     @property
@@ -346,7 +358,7 @@ class SweepResult:
 
     def _repr_html_(self) -> str:
         found = self.groups.values()
-        return notebook.sweep_html([(g.name, g.run_id, g.leaderboard, g.figures) for g in found])
+        return notebook.sweep_html([(g.name, g.run_id, g.summary, g.figures) for g in found])
 
     @property
     def failed(self) -> dict[str, str]:
@@ -378,8 +390,13 @@ class SweepResult:
         return self._only.figures
 
     @property
+    def summary(self) -> pd.DataFrame:
+        """The leaderboard in short: system, and each known measure with its interval."""
+        return self._only.summary
+
+    @property
     def leaderboard(self) -> pd.DataFrame:
-        """A row per system, the best first."""
+        """A row per system, the best first, with all columns."""
         return self._only.leaderboard
 
     @property

@@ -27,6 +27,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
+from ragauge.contract.stages import Stages
 from ragauge.estimate.sampled_means import answered
 from ragauge.findings.cost import RECORDED
 from ragauge.findings.leaderboard import measured
@@ -100,7 +101,7 @@ def recorded_costs(answers: pd.DataFrame) -> dict[str, float]:
     return {f"recorded_{name}": value for name, value in sums.items() if value}
 
 
-def without_claims(pipeline: Any) -> dict[str, float]:
+def without_claims(pipeline: Stages) -> dict[str, float]:
     """<measure>_no_claims: the share of topics without a claim in the answer or reference answer.
 
     It covers every measure that may lack claims. It is a part of <measure>_missing; the rest are failures, and what
@@ -117,7 +118,7 @@ def without_claims(pipeline: Any) -> dict[str, float]:
     return {f"{info.name}_no_claims": float(counts.get(info.name, 0)) / n for info in infos}
 
 
-def of_all_answers(pipeline: Any) -> dict[str, float]:
+def of_all_answers(pipeline: Stages) -> dict[str, float]:
     """Answer measures over all answers together, such as corpus BLEU."""
     found: dict[str, float] = {}
     for measure in pipeline.components.answers.values():

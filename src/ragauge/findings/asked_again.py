@@ -11,6 +11,7 @@ from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, JobFind
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.metrics import Metric
 from ragauge.contract.outcomes import CLUSTER
+from ragauge.contract.stages import Stages
 from ragauge.estimate import judge_stability, summary
 from ragauge.findings.cost import costs_of_replies
 from ragauge.findings.tables import number
@@ -54,7 +55,7 @@ class JudgedAgain(JobFinding):
 
 
 def judged_again(
-    pipeline: Any, candidates: pd.DataFrame, verdicts: pd.DataFrame
+    pipeline: Stages, candidates: pd.DataFrame, verdicts: pd.DataFrame
 ) -> tuple[dict[str, float], pd.DataFrame]:
     """The metrics of `judge_stability` for the pipeline's judge, and their verdicts.
 

@@ -84,7 +84,7 @@ class Classes(Finding):
 
 
 def _right(metrics: Any) -> Num | None:
-    missing = metrics["judge_share_missing"]
+    missing = metrics.get("judge_share_missing", 1)
     if missing >= 1:
         return None
     lacks = f"{missing:.0%} without a verdict" if missing > 0 else ""

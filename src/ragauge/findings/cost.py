@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -32,13 +32,11 @@ from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.metrics import COSTS, Metric
 from ragauge.contract.record import JobRecord
 from ragauge.contract.replies import CUT, ECHO
+from ragauge.contract.stages import Stage, Stages
+from ragauge.contract.usage import OPTIONAL
 from ragauge.show.formats import milliseconds, seconds, usd, whole
 
 RECORDED = "recorded"  # kind of an llm or judge that reads what was said elsewhere
-_VARIED = {
-    "varied_answers": "",
-    "varied_verdicts": "judge_",
-}  # stages of answers from other contexts: prefix of metrics
 
 
 class Costs(JobFinding):
@@ -56,9 +54,10 @@ class Costs(JobFinding):
     def compute(self, job: Job, found: Founds) -> Found:
         """Lines about the replies; the judge's costs are in `judge_costs`."""
         pipeline = job.pipeline
-        answers, parts = costs_of_replies(pipeline.all_answers), costs_of_parts(pipeline)
+        answers = plus(costs_of_replies(pipeline.all_answers), costs_ahead(pipeline, "answers"))
+        parts = costs_of_parts(pipeline)
         told = notes_of_replies({**parts, **answers}, int(pipeline.all_answers["answer"].notna().sum()))
-        return Found(told, metrics={**answers, **parts, **per_topic(pipeline, job.question_stages)})
+        return Found(told, metrics={**answers, **parts, **per_topic(pipeline)})
 
     def show(self, job: Job, value: list[str], found: Founds) -> Shown:
         """The sentences, as warnings."""
@@ -66,17 +65,16 @@ class Costs(JobFinding):
 
 
 class JudgeCosts(JobFinding):
-    """Calls, tokens and money of the judge, including repetitions."""
+    """Calls, tokens and money of the judge, including repetitions and probes."""
 
     name = "judge_costs"
 
     def compute(self, job: Job, found: Founds) -> Found:
         """Lines about the replies."""
-        again = found.get("judged_again", {})
+        again, (probes, _) = found.get("judged_again", {}), found.get("judge_tried", ({}, []))
         costs = costs_of_replies(job.pipeline.all_verdicts, "judge_")
-        return Found(
-            notes_of_replies(costs), metrics={name: value + again.get(name, 0) for name, value in costs.items()}
-        )
+        more = plus(costs_ahead(job.pipeline, "verdicts", "judge_"), again)
+        return Found(notes_of_replies(costs), metrics=plus(costs, plus(more, probes)))
 
     def show(self, job: Job, value: list[str], found: Founds) -> Shown:
         """The sentences, as warnings."""
@@ -89,7 +87,8 @@ def costs_of_replies(replies: pd.DataFrame, prefix: str = "") -> dict[str, float
     A request that the store or the ledger answered, or another job's verdicts paid for, counts as cached: it
     has no tokens and no cost here. llm_usage_unknown is how many calls are charged at the most they can cost. llm_cut,
     llm_echoes and llm_thoughts count the rows, cached ones too, whose reply was cut at the token limit, repeated the
-    prompt, or came with thoughts; they are left out where there are none.
+    prompt, or came with thoughts; they are left out where there are none. cached_tokens and written_tokens are left out
+    where no server reported them.
     """
     told = "calls" in replies  # frames of parts that do not count their calls have tokens alone
     calls = replies["calls"] if told else replies["prompt_tokens"].gt(0).astype(int)
@@ -111,9 +110,29 @@ def costs_of_replies(replies: pd.DataFrame, prefix: str = "") -> dict[str, float
         f"{prefix}prompt_tokens": int(replies.loc[paid, "prompt_tokens"].sum()),
         f"{prefix}completion_tokens": int(replies.loc[paid, "completion_tokens"].sum()),
         f"{prefix}cost_usd": float(replies.loc[paid, "cost_usd"].sum()),
+        **{
+            f"{prefix}{name}": int(known.sum())
+            for name in OPTIONAL
+            if name in replies and len(known := replies.loc[paid, name].dropna())
+        },
         **{f"{prefix}{name}": int(n) for name, n in begins.items() if n},
         **({f"{prefix}llm_thoughts": int(thoughts)} if thoughts else {}),
     }
+
+
+def costs_ahead(pipeline: Any, name: str, prefix: str = "") -> dict[str, float]:
+    """Calls, tokens and money of the answers or verdicts that the job paid for other budgets of its sweep."""
+    sums: dict[str, float] = {}
+    for part in pipeline.parts.values():
+        for replies in part.ahead.paid.get(name, []) if part.ahead else []:
+            alone = replies.drop(columns=["error", "thoughts"], errors="ignore")
+            sums = plus(sums, costs_of_replies(alone, prefix))
+    return sums
+
+
+def plus(costs: Mapping[str, float], more: Mapping[str, float]) -> dict[str, float]:
+    """The sums of values by name."""
+    return {name: costs.get(name, 0) + more.get(name, 0) for name in {**costs, **more}}
 
 
 def notes_of_replies(metrics: Mapping[str, float], n_answers: int = 0) -> list[str]:
@@ -154,7 +173,7 @@ def taken(answers: pd.DataFrame) -> tuple[float, float]:
     return seconds or math.nan, cost or math.nan
 
 
-def costs_of_parts(pipeline: Any) -> dict[str, float]:
+def costs_of_parts(pipeline: Stages) -> dict[str, float]:
     """Calls and money of the components before the llm (`rewriter_llm_calls`), and their counts."""
     found: dict[str, float] = {}
     chats = {s.group: pipeline.chat_of(s) for s in pipeline.stages if s.group and "chat" in s.uses}
@@ -166,7 +185,7 @@ def costs_of_parts(pipeline: Any) -> dict[str, float]:
         if chat is not None and stage.asks_as != stage.group:
             own = costs_of_replies(chat.replies(stage.asks_as), f"{stage.asks_as.replace('.', '_')}_")
             found |= {name: value for name, value in own.items() if "_llm_calls" in name}
-        if stage.name in _VARIED:
+        if stage.replies_as is not None:
             found |= _costs_of_varied(pipeline, stage)
     parts = (getattr(pipeline.components, group) for group in GROUPS)
     found |= {name: 0 for part in parts for name in part.counts}
@@ -174,7 +193,7 @@ def costs_of_parts(pipeline: Any) -> dict[str, float]:
     return {**found, **pipeline.tools.counted, **_topic_sums(pipeline.frame("run"), of_topics)}
 
 
-def _costs_of_varied(pipeline: Any, stage: Any) -> dict[str, float]:
+def _costs_of_varied(pipeline: Stages, stage: Stage) -> dict[str, float]:
     """Calls and money of answers from other contexts, or of verdicts on them; nothing if stored."""
     entry = pipeline.entry(stage.label)
     replies = entry.frame(stage.makes[0])
@@ -182,18 +201,16 @@ def _costs_of_varied(pipeline: Any, stage: Any) -> dict[str, float]:
         replies = replies.assign(cached=True, cost_usd=0.0)
     # A topic has several, each a request of its own.
     replies = replies.assign(qid=[f"{qid} {v}" for qid, v in zip(replies["qid"], replies["variant"], strict=True)])
-    return costs_of_replies(replies, stage.measure.calls + _VARIED[stage.name])
+    return costs_of_replies(replies, str(stage.replies_as))
 
 
-def per_topic(pipeline: Any, stages: Sequence[Any]) -> dict[str, float]:
+def per_topic(pipeline: Stages) -> dict[str, float]:
     """Averages over topics: tokens of context, and original seconds and cost from question to answer.
-
-    stages: those that work on a question until it is answered.
 
     seconds_per_topic is of a batch: the time that the stages took to make their output for all topics, in any job, over
     the number of topics. cost_usd_per_topic counts replies of the ledger at their price. Unknown values are left out.
     """
-    making = [pipeline.making[s.name] for s in stages if s.name in pipeline.making]
+    making = [pipeline.making[s.name] for s in pipeline.question_stages if s.name in pipeline.making]
     contexts = pipeline.contexts
     return {
         "context_tokens": float(contexts["n_used"].mean()),
@@ -208,15 +225,19 @@ def _topic_sums(run: pd.DataFrame, columns: Sequence[str]) -> dict[str, float]:
     return {name: int(first[name].sum()) for name in columns if name in first}
 
 
-COUNTED = ("llm_calls", "llm_calls_cached", "prompt_tokens", "completion_tokens", "cost_usd")
+# The columns of tables, with their heads; those of OPTIONAL stand there where a server reported them for any job.
+COUNTED = {
+    "llm_calls": "Calls", "llm_calls_cached": "Cached", "prompt_tokens": "Prompt tokens",
+    "cached_tokens": "Read from cache", "written_tokens": "Written to cache",
+    "completion_tokens": "Completion tokens", "cost_usd": "US dollars",
+}  # fmt: skip
 _ALWAYS = ("", "judge_")  # answers and verdicts are shown where nobody was asked, too
 _NO_STAGES = ("total", "made_chunks", "made_index")
 
 _SUMMED = (
     "llm_calls", "llm_calls_cached", "llm_usage_unknown", "llm_cut", "llm_echoes", "llm_thoughts",
-    "prompt_tokens", "completion_tokens", "cost_usd",
+    "prompt_tokens", "completion_tokens", "cached_tokens", "written_tokens", "cost_usd",
 )  # fmt: skip
-_COUNTS = tuple(map(Col, ("Calls", "Cached", "Prompt tokens", "Completion tokens", "US dollars")))
 
 
 class Cost(Finding):
@@ -235,8 +256,9 @@ class Cost(Finding):
     def show(self, jobs: Jobs, value: dict[str, dict[str, float]], found: Founds) -> Shown:
         """Cost by component; in folds by stage and by job."""
         total = sum(record.metrics["seconds_total"] for record in jobs.records)
+        columns = {name: Col(head) for name, head in COUNTED.items() if any(name in sums for sums in value.values())}
         blocks: list[Block] = [
-            Grid("Cost", ["For", *_COUNTS], [[who, *_counted(sums)] for who, sums in value.items()]),
+            Grid("Cost", ["For", *columns.values()], [[who, *_counted(sums, columns)] for who, sums in value.items()]),
             Text(
                 "A cached call was paid for by an earlier job and has no tokens and no cost here; what came from the "
                 f"store costs nothing. The jobs took {seconds(total)} in all.",
@@ -254,16 +276,22 @@ class Cost(Finding):
             grid = Grid("Seconds by stage", ["Stage", "Time"], rows)
             blocks.append(Fold("Seconds by stage, over all jobs", [said, grid]))
         of_jobs = [
-            [job["system"], str(job["n_tokens"]), *_counted(job), Num(job["seconds"], "seconds")]
+            [job["system"], str(job["n_tokens"]), *_counted(job, columns), Num(job["seconds"], "seconds")]
             for job in costs_of_jobs(jobs.systems, jobs.records)
         ]
-        columns: Heads = ["System", "N", *_COUNTS, "Time"]
-        blocks.append(Fold("By job", [Grid("Cost by job", columns, of_jobs)]))
+        heads: Heads = ["System", "N", *columns.values(), "Time"]
+        blocks.append(Fold("By job", [Grid("Cost by job", heads, of_jobs)]))
         return Shown([Section("Cost", blocks)], lines=told, notes=told, cards=[_card(value)])
 
 
-def _counted(sums: Mapping[str, float]) -> list[Num]:
-    return [Num(sums[name], "usd" if name == "cost_usd" else "whole") for name in COUNTED]
+def _counted(sums: Mapping[str, float], names: Iterable[str]) -> list[Num]:
+    return [Num(sums.get(name), "usd" if name == "cost_usd" else "whole") for name in names]
+
+
+def _sums(records: Sequence[JobRecord], prefixes: Iterable[str]) -> dict[str, float]:
+    """The sums of COUNTED over the records and prefixes; 0 where none has one, but for those of OPTIONAL."""
+    of = {n: [r.metrics[key] for r in records for p in prefixes if (key := f"{p}{n}") in r.metrics] for n in COUNTED}
+    return {name: sum(values) for name, values in of.items() if values or name not in OPTIONAL}
 
 
 def _card(value: Mapping[str, Mapping[str, float]]) -> Card:
@@ -305,10 +333,7 @@ def costs(records: Sequence[JobRecord]) -> dict[str, dict[str, float]]:
         or any(record.metrics.get(f"{prefix}llm_calls") for record in records)
         or any(record.metrics.get(f"{prefix}llm_calls_cached") for record in records)
     ]
-    return {
-        CALLS[prefix]: {name: sum(record.metrics.get(f"{prefix}{name}", 0) for record in records) for name in COUNTED}
-        for prefix in there
-    }
+    return {CALLS[prefix]: _sums(records, [prefix]) for prefix in there}
 
 
 def costs_of_jobs(systems: Sequence[str], records: Sequence[JobRecord]) -> list[dict[str, Any]]:
@@ -317,7 +342,7 @@ def costs_of_jobs(systems: Sequence[str], records: Sequence[JobRecord]) -> list[
         {
             "system": system,
             "n_tokens": record.n_tokens,
-            **{name: sum(record.metrics.get(f"{p}{name}", 0) for p in CALLS) for name in COUNTED},
+            **_sums([record], CALLS),
             "seconds": record.metrics["seconds_total"],
         }
         for system, record in zip(systems, records, strict=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -32,9 +32,13 @@ from ragauge.contract.finding import (
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.metrics import Metric
 from ragauge.contract.outcomes import CAUSE, DECIDED_BY
-from ragauge.diagnose.causes import CAUSES, OF_RETRIEVAL, causes
+from ragauge.contract.record import JobRecord
+from ragauge.contract.stages import Stages
+from ragauge.diagnose.causes import CAUSES, OF_RETRIEVAL, Cause, causes, in_question
 from ragauge.diagnose.failures import (
     EVERY_CAUSE,
+    NOT_KNOWN,
+    ORIGIN_OF,
     RULE_CAUSES,
     cause_shares,
     causes_by_slice,
@@ -71,16 +75,23 @@ class FailuresFound(JobFinding):
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """The shares of the causes, or None without any. Tables: the failed topics, shares, slices."""
-        outcomes, failures = job.outcomes, job.cfg.failures
+        outcomes, failures = job.outcomes, job.settings.failures
         if CAUSE not in outcomes:
             return None
+        if not _judged(job.pipeline) and failures != RULES:  # where no evidence is known, nothing can be lost
+            outcomes = outcomes[outcomes["evidence_in_context"].notna()]
+            if outcomes.empty:
+                return None
         failed = outcomes[outcomes[CAUSE].notna()]
         there = {name: shown for name, shown in _COLUMNS.items() if name in failed}
         possible = CAUSES if _judged(job.pipeline) else OF_RETRIEVAL
         names = list(RULE_CAUSES if failures == RULES else possible)
         shares = cause_shares(outcomes, names)
-        known = [EVERY_CAUSE[name] for name in shares["cause"]]
-        shares = shares.assign(what_to_try=[c.advice for c in known], overrides=[c.overrides for c in known])
+        known = [fitting(EVERY_CAUSE[name], [job.record]) for name in shares["cause"]]
+        shares = shares.assign(
+            what_to_try=["" if cause is None else cause.advice for cause in known],
+            overrides=["" if cause is None else cause.overrides for cause in known],
+        )
         by_slice = causes_by_slice(outcomes)
         return Found(
             shares,
@@ -93,7 +104,7 @@ class FailuresFound(JobFinding):
         )
 
 
-def with_failures(outcomes: pd.DataFrame, pipeline: Any, failures: str) -> pd.DataFrame:
+def with_failures(outcomes: pd.DataFrame, pipeline: Stages, failures: str) -> pd.DataFrame:
     """The outcomes with evidence_in_context (all, some, none), evidence_place, and the cause of failure.
 
     failure_cause and failure_decided_by are missing for a topic that did not fail. Without a funnel the
@@ -112,11 +123,11 @@ def with_failures(outcomes: pd.DataFrame, pipeline: Any, failures: str) -> pd.Da
     return outcomes.merge(found, on="qid", how="left", validate="one_to_one")
 
 
-def _judged(pipeline: Any) -> bool:
+def _judged(pipeline: Stages) -> bool:
     return pipeline.components.judge.kind != "none" and pipeline.components.llm.kind != "none"
 
 
-def _with_evidence(outcomes: pd.DataFrame, parts: pd.DataFrame, pipeline: Any) -> pd.DataFrame:
+def _with_evidence(outcomes: pd.DataFrame, parts: pd.DataFrame, pipeline: Stages) -> pd.DataFrame:
     there = outcomes["qid"].map(evidence_in_context(parts))
     contexts = dict(zip(pipeline.contexts["qid"], pipeline.contexts["text"], strict=True))
     whole = outcomes.loc[there == ALL, "qid"]
@@ -126,7 +137,7 @@ def _with_evidence(outcomes: pd.DataFrame, parts: pd.DataFrame, pipeline: Any) -
     )
 
 
-def _with_words(outcomes: pd.DataFrame, pipeline: Any) -> pd.DataFrame:
+def _with_words(outcomes: pd.DataFrame, pipeline: Stages) -> pd.DataFrame:
     """The outcomes with answer_from_context for wrong answers."""
     wrong = outcomes[np.isin(labels_of(outcomes), _WRONG) & outcomes["answer"].notna().to_numpy()]
     contexts = dict(zip(pipeline.contexts["qid"], pipeline.contexts["text"], strict=True))
@@ -135,10 +146,39 @@ def _with_words(outcomes: pd.DataFrame, pipeline: Any) -> pd.DataFrame:
     return outcomes.assign(answer_from_context=outcomes["qid"].map(pd.Series(told, dtype=object)))
 
 
+def fitting(cause: Cause, records: Sequence[JobRecord]) -> Cause | None:
+    """The cause with advice that these jobs can follow; None if they cannot.
+
+    No override changes a part of another system, which a file or a server brings. Where the retriever itself takes the
+    evidence away (`condition`), nothing of the retrieval is at fault.
+    """
+    origin = ORIGIN_OF[cause.name]
+    group = {"the LLM": "llm", "the judge": "judge", NOT_KNOWN: "dataset"}.get(origin, "retriever")
+    if group == "retriever" and any(record.condition is not None for record in records):
+        return None
+    return replace(cause, overrides="") if any(group in record.outside for record in records) else cause
+
+
 def _unanswerable(rows: pd.DataFrame) -> int:
     return int((rows["unanswerable"].eq(True) & rows[CAUSE].notna()).sum()) if "unanswerable" in rows else 0
 
 
+_IN_ANY_TEXT = ("yes", "no", "true", "false")  # references whose occurrence in a context says nothing
+
+
+def _without_evidence(rows: pd.DataFrame) -> dict[str, int]:
+    """The numbers of `Causes` on failures without known evidence."""
+    rows = in_question(rows)
+    rows = rows[rows[CAUSE].map(ORIGIN_OF).eq(NOT_KNOWN)]
+    found = {"unknown": rows["qid"].nunique()}
+    if "answer_in_context" in rows and "answer_reference" in rows:
+        says = ~rows["answer_reference"].astype("str").str.strip(" .").str.casefold().isin(_IN_ANY_TEXT)
+        there = rows.loc[says, "answer_in_context"].value_counts()
+        found |= {"in_context": int(there.get(1, 0)), "not_in_context": int(there.get(0, 0))}
+    return found
+
+
+_READ = 20  # failed answers that the report shows
 _MAX_SLICES = 8  # of one slicing in the table of causes
 _COLOURS = (
     "#000000", "#D55E00", "#E69F00", "#F0E442", "#CC79A7", "#8C6D31",
@@ -151,7 +191,9 @@ class Causes:
     """shares: of `cause_shares`; slices: of `causes_by_slice`; places: of `right_by_place`; all by system.
 
     origins: that of `failure_origins`, for all systems together. unanswerable: how many of their failures are answers
-    to unanswerable questions.
+    to unanswerable questions. unknown: how many questions with a failure lack evidence. in_context, not_in_context:
+    the failures on these questions with, and without, the reference answer in their context. References such as yes
+    and no count in neither.
     """
 
     shares: pd.DataFrame
@@ -159,6 +201,9 @@ class Causes:
     places: pd.DataFrame
     origins: pd.DataFrame
     unanswerable: int = 0
+    unknown: int = 0
+    in_context: int = 0
+    not_in_context: int = 0
 
 
 class Failures(Finding):
@@ -176,6 +221,7 @@ class Failures(Finding):
             of_each(jobs, lambda rows: right_by_place(rows, PLACES)),
             failure_origins(jobs.at_n),
             _unanswerable(jobs.at_n),
+            **_without_evidence(jobs.at_n),
         )
         names = ("failure_causes", "failure_slices", "right_by_evidence_place", "failure_origins")
         known = dict(zip(names, (value.shares, value.slices, value.places, value.origins), strict=True))
@@ -194,7 +240,7 @@ class Failures(Finding):
             ),
             _origins(value.origins),
             Heading("What to try"),
-            _advice(value.shares),
+            _advice(value.shares, jobs.records),
             Picture(
                 "failures",
                 "Stacked bars of the causes of failure, one bar per system; the numbers are in the table below",
@@ -212,6 +258,7 @@ class Failures(Finding):
                 ),
                 _places(value.places, systems),
             ]
+        blocks += _to_read(jobs.at_n)
         blocks += _slices(value.slices, systems)
         blocks.append(
             Text(
@@ -254,10 +301,10 @@ def _shares(shares: pd.DataFrame, systems: Sequence[str]) -> Grid:
     )
 
 
-def _advice(table: pd.DataFrame) -> Grid:
+def _advice(table: pd.DataFrame, records: Sequence[JobRecord]) -> Grid:
     """Advice for each occurring cause, the most frequent over all systems first."""
     counts = table.groupby("cause")["topics"].sum().sort_values(ascending=False, kind="stable")
-    causes = [EVERY_CAUSE[str(name)] for name, topics in counts.items() if topics]
+    causes = [c for name, topics in counts.items() if topics and (c := fitting(EVERY_CAUSE[str(name)], records))]
     columns: Heads = ["Cause", *(Col(title, left=True, wrap=True) for title in ("What to try", "For example"))]
     return Grid("What to try for each cause", columns, [[c.name, c.advice, Code(c.overrides)] for c in causes])
 
@@ -274,6 +321,25 @@ def _places(places: pd.DataFrame, systems: Sequence[str]) -> Grid:
         ],
         systems,
     )
+
+
+def _to_read(rows: pd.DataFrame) -> list[Block]:
+    """The first failed answers without known evidence, those with the reference in their context first."""
+    columns = ["system", "query", "answer_reference", "answer", "answer_in_context"]
+    if not {*columns} <= {*rows.columns}:
+        return []
+    failed = rows[rows[CAUSE].map(ORIGIN_OF).eq(NOT_KNOWN)]
+    failed = failed.sort_values("answer_in_context", ascending=False, kind="stable")[columns]
+    if failed.empty:
+        return []
+    told = {1.0: "yes", 0.0: "no"}
+    cells: list[list[Cell]] = [
+        [*("" if pd.isna(text) else str(text) for text in texts), told.get(there, "")]
+        for *texts, there in failed.head(_READ).itertuples(index=False)
+    ]
+    wide = (Col(title, left=True, wrap=True) for title in ("Question", "Reference", "Answer"))
+    grid = Grid("Failed answers without evidence", ["System", *wide, "Reference in the context"], cells)
+    return [Heading(f"Failed answers without evidence, {len(cells)} of {len(failed):,}"), grid]
 
 
 def _slices(table: pd.DataFrame, systems: Sequence[str]) -> list[Block]:

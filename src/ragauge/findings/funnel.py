@@ -27,6 +27,7 @@ from ragauge.contract.finding import (
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.metrics import Metric
 from ragauge.contract.outcomes import CLUSTER
+from ragauge.contract.stages import Stages
 from ragauge.diagnose.funnel import CLASSES, answers_by_evidence, funnel, funnel_metrics, funnel_of_metrics
 from ragauge.findings.tables import number, of_each, table, together
 from ragauge.measures.floor import is_corrected
@@ -65,7 +66,7 @@ class FunnelFound(JobFinding):
         )
 
 
-def evidence_parts(pipeline: Any) -> pd.DataFrame | None:
+def evidence_parts(pipeline: Stages) -> pd.DataFrame | None:
     """A row per evidence part with a column per step of the job's funnel; None without a funnel.
 
     `unreranked` is what the order before reranking would have within the budget. The values are those of the

@@ -15,6 +15,7 @@ from ragauge.contract.finding import Found, Founds, JobFinding, Shown
 from ragauge.contract.jobs import Job
 from ragauge.contract.metrics import Metric
 from ragauge.contract.record import JobRecord
+from ragauge.contract.stages import Stages
 from ragauge.contract.topics import is_unanswerable, scorable
 from ragauge.contract.visible import visible
 from ragauge.llms.chat_use import Unasked
@@ -80,7 +81,7 @@ class LackingTopics:
     foreign: list[str]
 
 
-def lacking(pipeline: Any) -> LackingTopics:
+def lacking(pipeline: Stages) -> LackingTopics:
     """The number of a job's topics, and by missing part the number and first ten.
 
     metrics: topics, topics_<what>; lacking: qids by what: known contexts, documents among them, evidence,
@@ -108,7 +109,7 @@ def lacking(pipeline: Any) -> LackingTopics:
     )
 
 
-def unranked_topics(pipeline: Any) -> dict[str, list[str]]:
+def unranked_topics(pipeline: Stages) -> dict[str, list[str]]:
     """The qids of topics with unknown contexts, and of topics with contexts from unknown documents.
 
     None where a dry run would have to ask a service for the contexts.

@@ -25,7 +25,8 @@ from ragauge.contract.finding import (
     Tagged,
     Text,
 )
-from ragauge.contract.jobs import Jobs
+from ragauge.contract.groups import AROUND_RETRIEVER
+from ragauge.contract.jobs import Jobs, settings_of
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metrics import (
     CORRECT,
@@ -69,7 +70,8 @@ _MOST = {
 class Board:
     """frame: of `leaderboard`, a row per system; pairs: of `compare_pairs`; best: of `best_sets`.
 
-    detectable: that of `detectable_differences`; alike: that of `alike`. infos: the answer measures.
+    detectable: that of `detectable_differences`; alike: that of `alike`. infos: the answer measures. retrieve_alike:
+    whether no two systems differ in a part that retrieves.
     """
 
     frame: pd.DataFrame
@@ -78,6 +80,7 @@ class Board:
     detectable: pd.DataFrame
     alike: Mapping[str, float] = field(default_factory=dict)
     infos: Sequence[AnswerMeasureInfo] = ()
+    retrieve_alike: bool = False
 
     @property
     def judged(self) -> bool:
@@ -111,7 +114,9 @@ class Board:
 
     def alike_sentences(self, measure: str) -> list[str]:
         """Sentences if these topics cannot distinguish the systems by a measure, with a remedy; else []."""
-        return alike_sentences(self.label_of(measure), self.alike[measure]) if measure in self.alike else []
+        if measure not in self.alike:
+            return []
+        return alike_sentences(self.label_of(measure), self.alike[measure], self.retrieve_alike)
 
 
 class Leaderboard(Finding):
@@ -130,7 +135,7 @@ class Leaderboard(Finding):
         frame["n_scorable"] = max(scorable_topics(record.metrics) for record in jobs.records)
         detectable = detectable_differences(jobs.at_n, pairs, answers=measures, family=family)
         return Found(
-            Board(frame, pairs, best, detectable, alike(jobs.at_n, answers=measures), measures),
+            Board(frame, pairs, best, detectable, alike(jobs.at_n, answers=measures), measures, _retrieve_alike(jobs)),
             metrics={**metrics_of.detectable(detectable), **best.metrics()},
             tables={"leaderboard": frame, **({"paired_tests": pairs} if len(pairs) else {}), "best_sets": best.table},
             logged={"leaderboard": frame},
@@ -148,7 +153,9 @@ class Leaderboard(Finding):
         )
         # Of measures that are no headline the conclusion says nothing.
         notes = [s for m in ("ir_score", "correct") if m != value.headline for s in value.alike_sentences(m)]
-        lines = [leaderboard_text(value.frame, jobs.n_tokens, value.judged, on_terminal), *lost]
+        names = ", ".join(jobs.lost)  # the sweep's end says why
+        lines = [leaderboard_text(value.frame, jobs.n_tokens, value.judged, on_terminal)]
+        lines += [f"not in the table, since its jobs failed: {names}"] if names else []
         if not jobs.families.is_usual:
             lines.append(f"paired tests: {jobs.families.in_short}")
         blocks = [
@@ -166,6 +173,11 @@ class Leaderboard(Finding):
             *([_tests(jobs, value, "sample" in found)] if len(value.pairs) else []),
         ]
         return Shown([Section("Leaderboard", blocks)], lines, cards=_cards(jobs, value))
+
+
+def _retrieve_alike(jobs: Jobs) -> bool:
+    varied = {factor.partition(".")[0] for of in settings_of(jobs.records).values() for factor in of}
+    return not varied.intersection(("chunker", "embedder", "retriever", *AROUND_RETRIEVER))
 
 
 def _cards(jobs: Jobs, value: Board) -> list[Card]:

@@ -20,6 +20,7 @@ from ragauge.findings.ir_score import ScoreByN
 from ragauge.findings.leaderboard import Leaderboard
 from ragauge.findings.people import BesidePeople
 from ragauge.findings.predicted import PredictedShares
+from ragauge.findings.probes import JudgesTried
 from ragauge.findings.rankings import Rankings
 from ragauge.findings.slices import Slices
 from ragauge.findings.thresholds import NothingFitted, PredictorFound, ThresholdsFound, ZonesFound
@@ -47,6 +48,7 @@ _OF_SWEEPS: tuple[type[Finding], ...] = (
     AlsoLogged,
     Cost,
     WorthReading,
+    JudgesTried,
     Unreadable,
     Conclusion,
     WhatRan,

@@ -19,6 +19,7 @@ from ragauge.findings.lacking import Lacking, Skipped
 from ragauge.findings.people import PeopleFound
 from ragauge.findings.per_question import PerQuestion
 from ragauge.findings.predicted import Predicted
+from ragauge.findings.probes import JudgeTried
 from ragauge.findings.rankings import RankingsFound, Retrieving
 from ragauge.findings.slices import SlicesFound
 from ragauge.findings.spellings import Respelled
@@ -41,6 +42,7 @@ _OF_JOBS: tuple[type[JobFinding], ...] = (
     Costs,
     # After the verdicts.
     JudgedAgain,
+    JudgeTried,
     PeopleFound,
     PerQuestion,  # the first table is what MLflow shows
     SlicesFound,

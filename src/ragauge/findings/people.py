@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.answer_measures import besides_rankings, in_order
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import (
     Block,
@@ -28,6 +29,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.metrics import METRICS, Metric
+from ragauge.contract.record import JobRecord
 from ragauge.contract.topics import QUESTIONS, labelled_as, measured_as
 from ragauge.estimate import Agreement
 from ragauge.estimate import summary as metrics_of
@@ -35,6 +37,7 @@ from ragauge.estimate.human import FEW_LABELS, human_agreement, human_pairs, hum
 from ragauge.estimate.outcomes import POPULATION, clusters_by_topic
 from ragauge.findings.classes import ABOUT, shares_by_system, shares_of_all
 from ragauge.findings.tables import SHORT, between, number, table
+from ragauge.findings.terminal import NAME_WIDTH, job_line
 from ragauge.show.formats import score, share, whole
 
 log = logging.getLogger(__name__)
@@ -53,7 +56,7 @@ class PeopleFound(JobFinding):
     def compute(self, job: Job, found: Founds) -> Found:
         """The reason if the labels give no shares of classes."""
         refused = None
-        if job.cfg.human_labels is not None and "human_label" in job.outcomes:
+        if job.settings.human_labels is not None and "human_label" in job.outcomes:
             try:
                 human_shares(job.outcomes)
             except DataError as error:  # found here, as the estimates may come from the store
@@ -199,6 +202,31 @@ def _pairs(pairs: pd.DataFrame) -> Grid:
             Num(pair["n"], "whole"),
         ],
     )
+
+
+def in_numbers(record: JobRecord, jobs: int | None = None, width: int = NAME_WIDTH) -> list[str]:
+    """The numbers of a finished job: a line, and further ones with a judged sample or human labels.
+
+    A job outside of sweeps has a line of its answer measures, too.
+
+    jobs: the number of the sweep's jobs; the line then begins with the job's place among them. width: columns of its
+    name.
+    """
+    target = record.sample_target or POPULATION
+    place = "" if jobs is None else f"{record.number + 1:>{len(str(jobs))}}/{jobs}  "
+    measured = measured_line(record) if jobs is None and record.sweep_id is None else ""
+    lines = [place + job_line(record.name, record.metrics, width), *filter(None, [measured])]
+    return [*lines, *judged_lines(record.metrics, target)]
+
+
+def measured_line(record: JobRecord) -> str:
+    """`  exact match 50.0% (95 % 27.9% to 72.1%), token F1 0.612 (…)`: the answer measures; "" without any."""
+    said = []
+    for info in besides_rankings(in_order([record.answer_measures])):
+        if info.on_terminal and info.name in record.metrics:
+            spec = ".1%" if info.unit == "share" else ".3f"
+            said.append(f"{info.label} {record.metrics[info.name]:{spec}}{_range(record.metrics, info.name, spec)}")
+    return f"  {', '.join(said)}" if said else ""
 
 
 def judged_lines(values: Mapping[str, float], target: str = POPULATION) -> list[str]:

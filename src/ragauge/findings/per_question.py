@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -15,11 +14,9 @@ from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import Job
 from ragauge.contract.metrics import IR_SCORE, NO_VERDICT
 from ragauge.contract.outcomes import COLUMNS, PREFIX, names
+from ragauge.contract.stages import Stages
 from ragauge.datasets.labels import WHICH, join_labels, with_human_labels
 from ragauge.retrieval.searching import searched_by
-
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
 
 _TABLE_TOPICS = 1000  # above this many topics the table holds no contexts and no details, which take most room
 _TABLE_CHUNKS = 10
@@ -37,7 +34,7 @@ class PerQuestion(JobFinding):
         return Found(logged={"per_question": per_question(job.pipeline, job.outcomes)})
 
 
-def per_question(pipeline: Any, outcomes: pd.DataFrame) -> pd.DataFrame:
+def per_question(pipeline: Stages, outcomes: pd.DataFrame) -> pd.DataFrame:
     """One row per topic for MLflow's table viewer: question, truth, retrieval and outcome."""
     evidence = pipeline.frame("evidence").sort_values(["qid", "part"])
     evidence = (
@@ -99,16 +96,15 @@ def _outcome(outcomes: pd.DataFrame) -> pd.Series:
 FROM_MLFLOW = "mlflow"  # value of human_labels
 
 
-def with_labels_of_people(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfig, experiment: str) -> pd.DataFrame:
+def with_labels_of_people(outcomes: pd.DataFrame, job: Job) -> pd.DataFrame:
     """The outcomes with human labels from the source in `human_labels`: a file, or MLflow's traces."""
-    if cfg.human_labels is None:
+    labels = job.settings.human_labels
+    if labels is None:
         return outcomes
-    if cfg.human_labels != FROM_MLFLOW:
-        return with_human_labels(outcomes, Path(cfg.human_labels))
-    return _with_labels_of_traces(outcomes, pipeline, cfg, experiment)
+    return _with_labels_of_traces(outcomes, job) if labels == FROM_MLFLOW else with_human_labels(outcomes, Path(labels))
 
 
-def _with_labels_of_traces(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfig, experiment: str) -> pd.DataFrame:
+def _with_labels_of_traces(outcomes: pd.DataFrame, job: Job) -> pd.DataFrame:
     """The outcomes with a column `human_label` (Int8): people's labels of these answers on MLflow's traces.
 
     A label holds for the answer that it was given to: the answer of a trace that was measured, or one that ragauge
@@ -116,13 +112,13 @@ def _with_labels_of_traces(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfi
     counts. Labels of a review queue that the job's answers were drawn for come with the probabilities of the draw, as
     `with_human_labels` gives them, and no others beside them. DataError where there is no label on any of them.
     """
-    source = traced(pipeline)
-    places = [own_place(cfg, experiment), *([place_of(source)] if source is not None else [])]
+    source = traced(job.pipeline)
+    places = [own_place(job), *([place_of(source)] if source is not None else [])]
     labels = pd.concat([track.labels_of_people(*place) for place in dict.fromkeys(places)])
     own = labels.dropna(subset=["qid"]).sort_values("labelled_ms", kind="stable")  # the latest of an answer counts
     by_answer = dict(zip(zip(own["qid"], own["answer"], strict=True), own["label"], strict=True))
     digests = [track.answer_digest(answer if isinstance(answer, str) else None) for answer in outcomes["answer"]]
-    drawn = track.drawn_answers(*own_place(cfg, experiment))
+    drawn = track.drawn_answers(*own_place(job))
     if len(drawn):
         keys = list(zip(drawn["qid"], drawn["answer"], strict=True))
         drawn["label"] = pd.array([by_answer.get(key) for key in keys], dtype="Int64")
@@ -135,11 +131,11 @@ def _with_labels_of_traces(outcomes: pd.DataFrame, pipeline: Any, cfg: DictConfi
     given = pd.Series(found, index=outcomes["qid"], dtype="Int8")
     if source is not None:
         by_trace = labels.set_index("trace_id")["label"]
-        ids = pd.Series(source.trace_ids(pipeline.frame("topics")))
+        ids = pd.Series(source.trace_ids(job.frame("topics")))
         given = ids.map(by_trace).reindex(given.index).astype("Int8").fillna(given)
     if given.isna().all():
         raise DataError(
-            f"human_labels=mlflow: no trace of one of these answers in {experiment!r} has feedback "
+            f"human_labels=mlflow: no trace of one of these answers in {job.record.experiment!r} has feedback "
             f"by people named {' or '.join(track.LABELS)}"
         )
     return outcomes.assign(human_label=given.to_numpy())
@@ -153,7 +149,7 @@ def _of_the_queue(drawn: pd.DataFrame, outcomes: pd.DataFrame) -> pd.DataFrame:
     return drawn[drawn["queue"].isin(labelled["queue"].tail(1))].dropna(axis=1, how="all")
 
 
-def traced(pipeline: Any) -> Monitored | None:
+def traced(pipeline: Stages) -> Monitored | None:
     """The dataset of traces if the job's answers come from it; else None."""
     source = pipeline.components.dataset
     return source if isinstance(source, Monitored) and source.has_answers_of(pipeline.components.llm) else None
@@ -165,6 +161,6 @@ def place_of(source: Monitored) -> tuple[str, str]:
     return track.absolute_uri(track.tracking_uri(uri)), experiment
 
 
-def own_place(cfg: DictConfig, experiment: str) -> tuple[str, str]:
+def own_place(job: Job) -> tuple[str, str]:
     """MLflow's URI and the experiment of the job."""
-    return track.absolute_uri(track.tracking_uri(cfg.tracking.uri)), experiment
+    return track.absolute_uri(track.tracking_uri(job.settings.tracking.uri)), job.record.experiment

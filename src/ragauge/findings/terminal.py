@@ -16,13 +16,14 @@ from ragauge.contract.metrics import CORRECT, HALLUCINATION, HEADLINES, IR_SCORE
 from ragauge.contract.visible import table, visible
 
 WIDTH = 80  # columns of what a sweep prints at its end
+NAME_WIDTH = 31  # columns of a short job name
 _RANKINGS = 3  # columns of measures of rankings on the terminal
 _SYSTEM = "system"
 _HEADLINES = {name: metric.label for name, metric in HEADLINES.items()}
 
 
-def job_line(name: str, values: Mapping[str, float]) -> str:
-    """A job's numbers in a line: IR score, verdicts or predicted ones, money, time."""
+def job_line(name: str, values: Mapping[str, float], width: int = NAME_WIDTH) -> str:
+    """A job's numbers in a line: IR score, verdicts or predicted ones, money, time; its name in so many columns."""
     scored, of = int(values.get("ir_score_topics", 0)), scorable_topics(values)
     parts = [f"{IR_SCORE.label} {values['ir_score']:.3f}" if "ir_score" in values else f"no {IR_SCORE.label}"]
     parts[0] += f" of {scored} of {of} topics" if 0 < scored < of else ""
@@ -42,7 +43,7 @@ def job_line(name: str, values: Mapping[str, float]) -> str:
     if cost > 0:
         parts.append(f"{cost:.4f} USD")
     parts.append(f"{values['seconds_total']:.1f} s")
-    return f"{name:<32} " + "  ".join(parts)
+    return f"{name:<{width}}  " + "  ".join(parts)
 
 
 def scorable_topics(values: Mapping[str, float]) -> int:
@@ -104,13 +105,14 @@ def _in_blocks(lines: Sequence[Sequence[str]]) -> list[str]:
     return [table([[line[at] for at in (0, *block)] for line in lines]) for block in blocks]
 
 
-def alike_sentences(label: str, mean: float) -> list[str]:
+def alike_sentences(label: str, mean: float, retrieve_alike: bool = False) -> list[str]:
     """Sentences: topics with this mean of a measure for all systems cannot distinguish them; and a remedy.
 
-    label: the measure's name in a sentence.
+    label: the measure's name in a sentence. retrieve_alike: whether the systems differ in what answers alone.
     """
     if 0.01 < mean < 0.99:
-        first, more = f"have the same {label} on every topic", "A smaller n_tokens or a larger corpus"
+        first = f"have the same {label} on every topic"
+        more = "More questions" if retrieve_alike else "A smaller n_tokens or a larger corpus"
     else:
         first = f"score {mean:.3f} in {label}"
         harder = "Harder questions (more steps, rarer words) or a smaller n_tokens"

@@ -29,6 +29,7 @@ from ragauge.contract.identity import identity
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.metrics import ESTIMATES, NO_VERDICT, SHARES, Metric
 from ragauge.contract.outcomes import COLUMNS, names
+from ragauge.contract.stages import Stages
 from ragauge.estimate import fit_thresholds, share_by_zone, summary
 from ragauge.estimate.outcomes import fit_rows
 from ragauge.estimate.prediction import settings_of
@@ -37,6 +38,7 @@ from ragauge.findings.ir_score import floor_of
 from ragauge.findings.tables import number, table
 from ragauge.show.figures import reliability, sorted_scores
 from ragauge.show.formats import score, share, whole
+from ragauge.store import Store
 
 _OF_FAILURES = list(names(column for column in COLUMNS if column.by == "failures"))
 
@@ -59,6 +61,7 @@ class Estimates(JobFinding):
     def compute(self, job: Job, found: Founds) -> Found:
         """The stored `Findings`: metrics, the figure, the predictor and sampled shares."""
         pipeline, record = job.pipeline, job.record
+        assert isinstance(pipeline.store, Store)
         floors = floor_of(pipeline.components.measure, job.frame("floor_means"))
         value = findings(
             pipeline.store,
@@ -81,14 +84,14 @@ class Estimates(JobFinding):
         )
 
 
-def score_settings(pipeline: Any) -> dict[str, Any]:
+def score_settings(pipeline: Stages) -> dict[str, Any]:
     """The settings that determine the meaning of this job's scores for a predictor."""
     of = pipeline.components
     measure = {**identity(of.measure), **shared_models_of_measure(pipeline)}
     return settings_of(measure, identity(of.tokenizer), [pipeline.n_tokens])
 
 
-def shared_models_of_measure(pipeline: Any) -> dict[str, Any]:
+def shared_models_of_measure(pipeline: Stages) -> dict[str, Any]:
     """The identities of the evidence measure's models by kind; {} for none."""
     models = {"embedder": pipeline.components.embedder, "chat": pipeline.evaluator_chat}
     uses = pipeline.components.measure.uses
@@ -358,22 +361,28 @@ class PredictorFound(Finding):
         card = Card(f"{teller} right answers apart", f"AUC {score(auc.value)}", f"{known}0.5 is chance")
         return Shown(
             [Section("Reliability of the predictor", blocks)],
-            [predictor_line(value, found.get("transfer", {}))],
+            [line] if (line := predictor_line(value, found.get("transfer", {}))) else [],
             {"reliability": figure},
-            [card],
+            [card] if auc.value == auc.value else [],
         )
 
 
 def predictor_line(validation: Any, moved: Mapping[str, Any]) -> str:
     """A terminal line on the predictor's errors on unseen topics and systems.
 
-    moved: that of `transfer`; the line names its first group.
+    moved: that of `transfer`; the line names its first group. The line leaves out an AUC that no answers define, and is
+    empty without any.
     """
-    right, lack = (f"{validation.estimates[name].value:.3f}" for name in ("auc_correct", "auc_lack"))
+    named = {"right answers": "auc_correct", "lack": "auc_lack"}
+    values = {what: validation.estimates[name].value for what, name in named.items()}
+    known = {what: f"{value:.3f}" for what, value in values.items() if value == value}
     for by, transfer in moved.items():
         if (missed := transfer.mean_absolute_error.value) == missed:
-            return f"predictor: an unseen {by}'s shares {100 * missed:.1f} points off on average; AUC {right}"
-    return f"predictor, on unseen topics: AUC {right} for right answers, {lack} for lack"
+            return f"predictor: an unseen {by}'s shares {100 * missed:.1f} points off on average" + (
+                f"; AUC {known['right answers']}" if "right answers" in known else ""
+            )
+    told = ", ".join(f"{auc} for {what}" for what, auc in known.items())
+    return f"predictor, on unseen topics: AUC {told}" if told else ""
 
 
 _MEASURES = (

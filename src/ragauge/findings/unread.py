@@ -18,6 +18,7 @@ from ragauge.contract.jobs import Job
 from ragauge.contract.measures import Measure
 from ragauge.contract.metrics import Metric
 from ragauge.contract.retrieval import Chunker, Reranker
+from ragauge.contract.stages import Stages
 from ragauge.contract.visible import visible
 from ragauge.findings.lacking import new_lines
 from ragauge.retrieval.reading import Reader, Reading, reading_of
@@ -84,7 +85,7 @@ class UnreadTexts(JobFinding):
         return Shown(notes=new_lines(lines, job.record.sweep_id))
 
 
-def unread(pipeline: Any) -> list[Unread]:
+def unread(pipeline: Stages) -> list[Unread]:
     """An `Unread` per model that truncates texts.
 
     The embedder and the models of retriever and reranker read chunks. The embedder also reads the texts that chunker
@@ -112,7 +113,7 @@ def unread(pipeline: Any) -> list[Unread]:
     return [one for one in found if one is not None and one.reading.longer]
 
 
-def _of_chunks(group: str, part: Any, pipeline: Any, with_question: bool = False) -> Unread | None:
+def _of_chunks(group: str, part: Any, pipeline: Stages, with_question: bool = False) -> Unread | None:
     """The `Unread` of the chunks; `with_question` adds a question of median length to each."""
     reader = part.reader()
     if reader is None:
@@ -126,7 +127,7 @@ def _of_chunks(group: str, part: Any, pipeline: Any, with_question: bool = False
     return Unread(group, _model(part), what, reader.limit, _of_all(reading, count_rows(rows)), reading.texts)
 
 
-def _of_passages(part: Reranker, pipeline: Any) -> Unread | None:
+def _of_passages(part: Reranker, pipeline: Stages) -> Unread | None:
     limit = part.passage_tokens
     if limit is None or part.long != "cut":
         return None
@@ -147,7 +148,7 @@ def _model(part: Any) -> str:
     return f"model={visible(str(part.model))}"
 
 
-def _of_own_texts(group: str, part: Chunker | Measure, pipeline: Any) -> Unread | None:
+def _of_own_texts(group: str, part: Chunker | Measure, pipeline: Stages) -> Unread | None:
     embedder = pipeline.components.embedder
     reader = embedder.reader()
     if reader is None:

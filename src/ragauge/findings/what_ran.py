@@ -17,7 +17,6 @@ from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import redact
 from ragauge.estimate.intervals import LEVEL
 from ragauge.findings.lacking import lacking_text
-from ragauge.llms.chat_use import MOST_UNREAD
 from ragauge.show.formats import whole
 
 _LIBRARIES = ("numpy", "pandas", "scipy", "scikit-learn", "mlflow", "torch", "matplotlib")
@@ -111,7 +110,7 @@ class Unreadable(Finding):
     def show(self, jobs: Jobs, value: pd.DataFrame, found: Founds) -> Shown:
         """A sentence, with the first reply, at the head of the report and on the terminal."""
         sentence = (
-            f"{len(value)} of {len(jobs.outcomes)} verdicts could not be read; a rerun asks for them again, "
-            f"{MOST_UNREAD} times at most. The first: {value['reason'].iloc[0]}."
+            f"{len(value)} of {len(jobs.outcomes)} verdicts could not be read, nor those that the judge gave when "
+            f"asked again. The first: {value['reason'].iloc[0]}."
         )
         return Shown(lines=[sentence], notes=[sentence])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from ragauge.contract.component import ChatModel, Component, KeepsReplies
+from ragauge.contract.component import ChatModel, KeepsReplies
 from ragauge.contract.identity import identity
 from ragauge.contract.replies import Reply
+from ragauge.contract.stages import CountedChat
+from ragauge.contract.usage import usage_columns
 from ragauge.contract.workplace import Workplace
 
 NOT_ASKED = "not asked: a dry run"  # the error of a reply that a TellingChat does not know
@@ -19,13 +21,6 @@ NOT_ASKED = "not asked: a dry run"  # the error of a reply that a TellingChat do
 # The budget of this process, where no name is configured.
 PROCESS = f"process-{uuid.uuid4().hex}"
 MOST_UNREAD = 6  # unreadable replies to one request; a model that never replies readably is not paid for ever
-
-
-@dataclass(frozen=True)
-class TheLLM(Component):
-    """Config group `evaluator`: measures ask the job's llm, if it is a chat model."""
-
-    component = "the_llm"
 
 
 class Unasked(Exception):
@@ -43,7 +38,7 @@ class Unasked(Exception):
         self.chat = chat
 
 
-class SharedChat(ChatModel):
+class SharedChat(CountedChat):
     """A chat model that records its replies, and with `from_ledger` makes no calls.
 
     from_ledger: replies come from the ledger; Unasked where it lacks one, and for a model that does not say
@@ -80,11 +75,6 @@ class SharedChat(ChatModel):
         return replies
 
     def replies(self, group: str) -> pd.DataFrame:
-        """The replies to a group's component so far, a row per prompt, as input of `costs`.
-
-        For a list of components, such as `answers`, the component of all of them, or of one: `answers.<name>`. `qid` is
-        a number.
-        """
         within = f"{group}."
         own = [
             reply
@@ -92,11 +82,10 @@ class SharedChat(ChatModel):
             if asking == group or asking.startswith(within)
             for reply in of_it
         ]
-        fields = ("prompt_tokens", "completion_tokens", "cost_usd", "cached", "calls", "usage_unknown")
-        columns = {name: [getattr(reply, name) for reply in own] for name in fields}
+        columns = usage_columns([reply.usage for reply in own])
+        cached = np.array([reply.cached for reply in own], dtype=bool)
         texts = {name: pd.array([getattr(reply, name) for reply in own], dtype="str") for name in ("error", "thoughts")}
-        frame = pd.DataFrame({"qid": range(len(own)), **columns, **texts})
-        return frame.astype({"cached": bool, "calls": int, "usage_unknown": int})
+        return pd.DataFrame({"qid": range(len(own)), **columns, "cached": cached, **texts})
 
 
 class TellingChat(ChatModel):

@@ -10,16 +10,19 @@ import asyncio
 import contextlib
 import functools
 import os
+import sys
 import threading
 import time
 import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redacted_beginning
 from ragauge.contract.visible import visible
+from ragauge.llms.wire import Wire
 
 T = TypeVar("T")
 
@@ -58,7 +61,7 @@ def hooks() -> Hooks:
 
 
 def guard(model: Any) -> Any:
-    """The LangChain chat model, its asynchronous client's hooks set.
+    """The LangChain chat model, its asynchronous client's hooks set, and the transport of plain HTTP.
 
     ConfigError where a client of langchain_openai or langchain_ollama keeps its HTTP client elsewhere. Those
     of other packages are guarded where they keep it in the same place.
@@ -67,6 +70,10 @@ def guard(model: Any) -> Any:
     client: Any = getattr(owner, "_client", None)
     if hasattr(client, "event_hooks"):
         client.event_hooks = hooks()
+        plain = str(getattr(owner, "base_url", "")).startswith("http://") and not getattr(client, "_mounts", True)
+        if plain and not getattr(model, "http_socket_options", None):  # nor a proxy: that is a mount
+            library = type(client).__mro__[-2].__module__.partition(".")[0]  # httpx or httpx2, whose base it has
+            client._transport = Wire(sys.modules[library])
     elif type(model).__module__.startswith(("langchain_openai.", "langchain_ollama.")):
         package = type(model).__module__.partition(".")[0]
         raise ConfigError(f"chat: this version of {package} is not known: redirections could not be refused")
@@ -218,9 +225,14 @@ def _loop(pid: int) -> asyncio.AbstractEventLoop:
     return loop
 
 
+def start(work: Coroutine[Any, Any, T]) -> Future[T]:
+    """Starts the coroutine on the process's loop (a fork has its own)."""
+    return asyncio.run_coroutine_threadsafe(work, _loop(os.getpid()))
+
+
 def run_batch(work: Coroutine[Any, Any, T]) -> T:
-    """The result of the coroutine on the process's loop (a fork has its own); an interrupt cancels it."""
-    future = asyncio.run_coroutine_threadsafe(work, _loop(os.getpid()))
+    """The result of the coroutine on the process's loop; an interrupt cancels it."""
+    future = start(work)
     try:
         return future.result()
     except BaseException:

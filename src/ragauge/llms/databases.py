@@ -1,9 +1,4 @@
-"""Databases of a call ledger: tables, SQLite files and servers, and recovery of damaged files.
-
-They hold what calls in flight may cost, too, where all processes of a budget see it. A call reserves its bound,
-or the largest bill above its bound that the budget and model have had. Until their first bill is known, one
-call is in flight at a time.
-"""
+"""The tables of a call ledger, in a SQLite file or on a server, and recovery of damaged files."""
 
 from __future__ import annotations
 
@@ -16,183 +11,195 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 from filelock import FileLock, Timeout
 
-from ragauge.contract.errors import ConfigError, DataError, HeldError
-from ragauge.contract.extras import require_extra
-from ragauge.llms import postgres
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
-    from sqlalchemy.exc import DBAPIError
-
-
-_RESERVATIONS = (
-    """CREATE TABLE IF NOT EXISTS reservations (
-        key TEXT PRIMARY KEY,
-        budget TEXT NOT NULL,
-        model TEXT NOT NULL,
-        usd DOUBLE PRECISION NOT NULL
-    )""",
-    """CREATE TABLE IF NOT EXISTS bills (
-        budget TEXT NOT NULL,
-        model TEXT NOT NULL,
-        largest_usd DOUBLE PRECISION NOT NULL,
-        PRIMARY KEY (budget, model)
-    )""",
-)
-# Requests that stand in a provider's batch, with what each can cost at most, until their replies are in `calls`.
-_BATCHES = (
-    """CREATE TABLE IF NOT EXISTS batches (
-        name TEXT PRIMARY KEY,
-        place TEXT NOT NULL,
-        remote TEXT NOT NULL DEFAULT '',
-        sent_at DOUBLE PRECISION NOT NULL DEFAULT 0
-    )""",
-    """CREATE TABLE IF NOT EXISTS submitted (
-        key TEXT PRIMARY KEY,
-        batch TEXT NOT NULL,
-        request TEXT NOT NULL,
-        budget TEXT NOT NULL,
-        usd DOUBLE PRECISION NOT NULL
-    )""",
-    "CREATE INDEX IF NOT EXISTS submitted_batch ON submitted (batch)",
-    "CREATE INDEX IF NOT EXISTS submitted_budget ON submitted (budget, usd)",
-)
-_RESERVE = """INSERT INTO reservations (key, budget, model, usd) VALUES (:key, :budget, :model, :usd)
-              ON CONFLICT (key) DO UPDATE SET budget = excluded.budget, model = excluded.model,
-                                              usd = excluded.usd"""
-_LEARN = """INSERT INTO bills (budget, model, largest_usd) VALUES (:budget, :model, :usd)
-            ON CONFLICT (budget, model) DO UPDATE SET largest_usd = excluded.largest_usd
-            WHERE bills.largest_usd < excluded.largest_usd"""
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A planned call: its key, its highest cost `bound` and its budget's `limit` in US dollars."""
-
-    key: str
-    budget: str
-    model: str
-    bound: float
-    limit: float
-
-
-@dataclass(frozen=True)
-class Room:
-    """A budget's room for a call: whether it was reserved, and US dollars.
-
-    needed: reserved by the call.   spent: by the budget so far, or submitted in a batch.   others: keys of calls that
-    reserve.
-    """
-
-    reserved: bool
-    needed: float
-    spent: float
-    others: tuple[str, ...]
-
-
-def reserve(connection: Connection, call: Planned) -> Room:
-    """Reserves the call's highest cost if its budget allows it beside all reservations."""
-    from sqlalchemy import text
-
-    spent = locked_sum(connection, call.budget)
-    about = {"budget": call.budget, "key": call.key}
-    bills = connection.execute(text("SELECT model, largest_usd FROM bills WHERE budget = :budget"), about)
-    largest = {model: float(usd) for model, usd in bills}
-    query = text("SELECT key, model, usd FROM reservations WHERE budget = :budget AND key <> :key")
-    others = connection.execute(query, about).all()
-    needed = max(call.bound, largest.get(call.model, 0.0))
-    held = sum(max(usd, largest.get(model, 0.0)) for _, model, usd in others)
-    alone = call.model in largest or call.model not in {model for _, model, _ in others}
-    reserved = alone and spent + held + needed <= call.limit
-    if reserved:
-        connection.execute(text(_RESERVE), {**about, "model": call.model, "usd": needed})
-    return Room(reserved, needed, spent, tuple(key for key, _, _ in others))
-
-
-def locked_sum(connection: Connection, budget: str) -> float:
-    """US dollars spent or submitted under a budget, locked against other processes until the transaction ends."""
-    from sqlalchemy import text
-
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-    else:
-        connection.execute(text("SELECT pg_advisory_xact_lock(7242)"))
-    query = text("""SELECT (SELECT COALESCE(SUM(spent_usd), 0) FROM budgets WHERE budget = :budget)
-                         + (SELECT COALESCE(SUM(usd), 0) FROM submitted WHERE budget = :budget)""")
-    return float(connection.execute(query, {"budget": budget}).scalar_one())
-
-
-def settle(connection: Connection, call: Planned, billed: float | None) -> None:
-    """Ends the call's reservation; records its bill if that exceeds the bound.
-
-    billed: US dollars; None where it was not charged.
-    """
-    from sqlalchemy import text
-
-    drop(connection, call.key)
-    if billed is not None:
-        usd = billed if billed > call.bound else 0.0
-        connection.execute(text(_LEARN), {"budget": call.budget, "model": call.model, "usd": usd})
-
-
-def drop(connection: Connection, key: str) -> None:
-    """Ends a reservation."""
-    from sqlalchemy import text
-
-    connection.execute(text("DELETE FROM reservations WHERE key = :key"), {"key": key})
-
+from ragauge.contract.errors import DataError, HeldError
+from ragauge.llms import claims
 
 log = logging.getLogger(__name__)
 
-# SQLite's write-ahead log is shared memory, which machines do not share.
-_NETWORK_FILE_SYSTEMS = re.compile(r"nfs|cifs|smb|ceph|lustre|gpfs|beegfs|gluster|sshfs|afs")
+# calls: the finished ones. claims: the requests in flight, each with the process that asks (owner) and the most that
+# it can cost, and those in a provider's batch, without an owner, until their replies are in `calls`. budgets: what was
+# spent, and by model the largest bill above its bound ("" where a call's model is not known).
 SCHEMA = (
     """CREATE TABLE IF NOT EXISTS calls (
-        key TEXT PRIMARY KEY,
-        request TEXT NOT NULL,
-        reply TEXT NOT NULL,
-        cost_usd DOUBLE PRECISION NOT NULL,
-        budget TEXT NOT NULL,
-        digest TEXT NOT NULL DEFAULT '',
-        created TIMESTAMP DEFAULT CURRENT_TIMESTAMP
-    )""",
+        key TEXT PRIMARY KEY, request TEXT NOT NULL, reply TEXT NOT NULL, cost_usd DOUBLE PRECISION NOT NULL,
+        budget TEXT NOT NULL, digest TEXT NOT NULL, added DOUBLE PRECISION NOT NULL)""",
     # Serves the check of the sums alone; a sum is never taken over the calls while calls are made.
     "CREATE INDEX IF NOT EXISTS calls_budget ON calls (budget, cost_usd)",
-    "CREATE TABLE IF NOT EXISTS budgets (budget TEXT PRIMARY KEY, spent_usd DOUBLE PRECISION NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS claims (
+        key TEXT PRIMARY KEY, owner TEXT NOT NULL DEFAULT '', budget TEXT NOT NULL DEFAULT '',
+        model TEXT NOT NULL DEFAULT '', usd DOUBLE PRECISION NOT NULL DEFAULT 0,
+        batch TEXT NOT NULL DEFAULT '', request TEXT NOT NULL DEFAULT '')""",
+    "CREATE INDEX IF NOT EXISTS claims_budget ON claims (budget)",
+    "CREATE INDEX IF NOT EXISTS claims_batch ON claims (batch)",
+    """CREATE TABLE IF NOT EXISTS budgets (
+        budget TEXT NOT NULL, model TEXT NOT NULL, spent_usd DOUBLE PRECISION NOT NULL,
+        largest_usd DOUBLE PRECISION NOT NULL, PRIMARY KEY (budget, model))""",
     """CREATE TABLE IF NOT EXISTS served (
-        address TEXT NOT NULL,
-        model TEXT NOT NULL,
-        identity TEXT NOT NULL,
-        budget TEXT NOT NULL,
-        seen TIMESTAMP DEFAULT CURRENT_TIMESTAMP,
-        PRIMARY KEY (address, model)
-    )""",
-    *_RESERVATIONS,
-    *_BATCHES,
+        address TEXT NOT NULL, model TEXT NOT NULL, identity TEXT NOT NULL, budget TEXT NOT NULL,
+        PRIMARY KEY (address, model))""",
+    """CREATE TABLE IF NOT EXISTS batches (
+        name TEXT PRIMARY KEY, place TEXT NOT NULL, remote TEXT NOT NULL DEFAULT '',
+        sent_at DOUBLE PRECISION NOT NULL DEFAULT 0)""",
 )
-_CACHE_KIB = 65_536
-HELD_SECONDS = 60.0  # that a file which another process holds is waited for
 ROW = "key, request, reply, cost_usd, budget, digest"
-SUBMITTED = "key, batch, request, budget, usd"  # the columns of `submitted`
-# When a call was added, in seconds since 1970, by the name of the database.
-ADDED = {
-    "sqlite": "CAST(strftime('%s', created) AS REAL)",
-    "postgresql": "EXTRACT(EPOCH FROM CAST(created AS TIMESTAMP WITH TIME ZONE))",
-}
+HELD_SECONDS = 60.0  # that a file which another process holds is waited for
+_CACHE_KIB = 65_536
+_KEYS_PER_QUERY = 500  # below every database's limit of bound values
+# SQLite's write-ahead log is shared memory, which machines do not share.
+_NETWORK_FILE_SYSTEMS = re.compile(r"nfs|cifs|smb|ceph|lustre|gpfs|beegfs|gluster|sshfs|afs")
 _TOO_SMALL = """
     SELECT rows.budget FROM (SELECT budget, SUM(cost_usd) AS total FROM calls GROUP BY budget) AS rows
-    LEFT JOIN budgets ON budgets.budget = rows.budget
-    WHERE budgets.budget IS NULL OR budgets.spent_usd < rows.total - 1e-9 * ABS(rows.total)"""
+    LEFT JOIN (SELECT budget, SUM(spent_usd) AS spent FROM budgets GROUP BY budget) AS sums ON sums.budget = rows.budget
+    WHERE sums.budget IS NULL OR sums.spent < rows.total - 1e-9 * ABS(rows.total)"""
 _RAISE = """
-    INSERT INTO budgets (budget, spent_usd) VALUES (:budget, :spent) ON CONFLICT (budget)
-    DO UPDATE SET spent_usd = excluded.spent_usd WHERE budgets.spent_usd < excluded.spent_usd"""
+    INSERT INTO budgets (budget, model, spent_usd, largest_usd) VALUES (?, '', ?, 0)
+    ON CONFLICT (budget, model) DO UPDATE SET spent_usd = budgets.spent_usd + excluded.spent_usd"""
+
+
+class Database(ABC):
+    """A connection to a ledger's tables. Statements are plain SQL, with ? for each value.
+
+    begin(durable): begins a transaction once no other process writes; durable: it is to survive a power cut.
+    flush(): returns when what was committed is on the disk. is_lost(): whether it no longer leads to the ledger.
+    come(name), leave(name): shows other processes that `name` lives, until then or the end of this process.
+    is_gone(name): whether no process is there under that name.
+    """
+
+    where: str
+    errors: tuple[type[Exception], ...]  # what its statements raise
+    inode = 0  # of a file
+
+    @abstractmethod
+    def execute(self, statement: str, values: Sequence[object] = ()) -> Any: ...
+    @abstractmethod
+    def executemany(self, statement: str, rows: Sequence[Sequence[object]]) -> None: ...
+    @abstractmethod
+    def begin(self, durable: bool) -> None: ...
+    @abstractmethod
+    def flush(self) -> None: ...
+    @abstractmethod
+    def is_lost(self) -> bool: ...
+    @abstractmethod
+    def come(self, name: str) -> None: ...
+    @abstractmethod
+    def is_gone(self, name: str) -> bool: ...
+    @abstractmethod
+    def leave(self, name: str) -> None: ...
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def among(self, statement: str, keys: Sequence[str]) -> list[tuple[Any, ...]]:
+        """The rows of a statement that ends with `IN`, for any number of keys."""
+        found: list[tuple[Any, ...]] = []
+        for start in range(0, len(keys), _KEYS_PER_QUERY):
+            some = keys[start : start + _KEYS_PER_QUERY]
+            found += self.execute(f"{statement} ({', '.join('?' * len(some))})", some).fetchall()
+        return found
+
+    @contextlib.contextmanager
+    def writing(self, durable: bool) -> Iterator[Self]:
+        """One transaction, committed at the end."""
+        try:
+            self.begin(durable)
+            yield self
+            self.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(*self.errors):
+                self.execute("ROLLBACK")
+            raise
+        if durable:
+            self.flush()
+
+
+class SqliteFile(Database):
+    """The ledger at a path, made where there is none. Raises sqlite3.Error, HeldError."""
+
+    errors = (sqlite3.Error,)
+
+    def __init__(self, path: Path) -> None:
+        kind = _file_system(path.parent)
+        if _NETWORK_FILE_SYSTEMS.search(kind):
+            log.warning(
+                "ledger: %s is on %s, where two machines at once would damage it; a team's ledger is PostgreSQL: "
+                "RAGAUGE_LEDGER=postgresql://... (docs/team.md)",
+                path,
+                kind,
+            )
+        self.where, self._path = str(path), path
+        self._file = sqlite3.connect(path, timeout=HELD_SECONDS, isolation_level=None, check_same_thread=False)
+        try:
+            # A commit is flushed here, after it: other processes may write meanwhile.
+            self.execute("PRAGMA synchronous=NORMAL")
+            # Keys are random: with 2 MB, the default, each call of a large ledger reads pages of the index anew.
+            self.execute(f"PRAGMA cache_size={-_CACHE_KIB}")
+            # A flipped bit that leaves no UTF-8 is found by the row's digest.
+            self._file.text_factory = lambda data: data.decode("utf-8", "replace")
+            # Two processes that turn on the write-ahead log at once would get "database is locked".
+            with _prepared_alone(path):
+                self.execute("PRAGMA journal_mode=WAL")
+                with self.writing(durable=True):
+                    prepare(self)
+            self.inode = path.stat().st_ino
+        except BaseException:
+            self._file.close()
+            raise
+
+    def execute(self, statement: str, values: Sequence[object] = ()) -> Any:
+        return self._file.execute(statement, values)
+
+    def executemany(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        if rows:
+            self._file.executemany(statement, rows)
+
+    def begin(self, durable: bool) -> None:
+        self.execute("BEGIN IMMEDIATE")
+
+    def flush(self) -> None:
+        # The log, or the file itself where another process has moved the log into it, and flushed that.
+        with contextlib.suppress(FileNotFoundError), open(f"{self._path}-wal", "r+b", buffering=0) as written:
+            getattr(os, "fdatasync", os.fsync)(written.fileno())
+
+    def is_lost(self) -> bool:
+        try:
+            return os.stat(self._path).st_ino != self.inode
+        except FileNotFoundError:
+            return True
+
+    def come(self, name: str) -> None:
+        claims.come(self._presence(name))
+
+    def is_gone(self, name: str) -> bool:
+        return claims.is_gone(self._presence(name))
+
+    def leave(self, name: str) -> None:
+        claims.leave(self._presence(name))
+
+    def _presence(self, name: str) -> Path:
+        return self._path.with_name(f"{self._path.name}.processes") / name
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def is_held(error: Exception) -> bool:
+    """True if another process kept the database or a lock of it beyond the waiting time."""
+    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or getattr(error, "sqlstate", "") == "55P03"
+
+
+def is_damaged(error: Exception) -> bool:
+    """True if SQLite cannot read a page of the file."""
+    return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def _code(error: Exception) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def row_digest(key: object, request: object, reply: object, cost_usd: object, budget: object) -> str:
@@ -200,21 +207,9 @@ def row_digest(key: object, request: object, reply: object, cost_usd: object, bu
     return hashlib.sha256(json.dumps([key, request, reply, cost_usd, budget]).encode()).hexdigest()
 
 
-def holds(row: Any) -> bool:
+def holds(row: Sequence[Any]) -> bool:
     """True if a row of `calls` (the columns of ROW) is unchanged since it was written."""
     return bool(row_digest(*row[:5]) == row[5])
-
-
-def is_damaged(error: DBAPIError) -> bool:
-    """True if SQLite cannot read a page of the file."""
-    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-
-
-def is_held(error: DBAPIError) -> bool:
-    """True if another process holds the database or a lock of it beyond the waiting time."""
-    code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or postgres.is_locked(error.orig)
 
 
 def held(where: str | Path) -> HeldError:
@@ -225,9 +220,32 @@ def held(where: str | Path) -> HeldError:
     )
 
 
+def not_a_ledger(path: Path, error: Exception) -> DataError | HeldError:
+    """The error for a file that cannot be opened."""
+    return held(path) if is_held(error) else DataError(f"{path} cannot be opened as a call ledger: {error}")
+
+
+def prepare(database: Database) -> None:
+    """Makes missing tables, and raises sums that are less than their calls."""
+    for statement in SCHEMA:
+        database.execute(statement)
+    database.execute("SELECT calls.added, budgets.model FROM calls, budgets LIMIT 0")  # fails on another version's
+    for (budget,) in database.execute(_TOO_SMALL).fetchall():
+        rows = database.execute(f"SELECT {ROW} FROM calls WHERE budget = ?", [budget]).fetchall()
+        missing = math.fsum(row[3] for row in rows if holds(row)) - spent(database, budget)
+        if missing > 0:
+            database.execute(_RAISE, [budget, missing])
+
+
+def spent(database: Database, budget: str) -> float:
+    """US dollars of all calls under the budget's name."""
+    query = "SELECT COALESCE(SUM(spent_usd), 0) FROM budgets WHERE budget = ?"
+    return float(database.execute(query, [budget]).fetchone()[0])
+
+
 @contextlib.contextmanager
 def _prepared_alone(path: Path) -> Iterator[None]:
-    """Holds the lock beside a ledger's file for making, upgrading or salvaging it. Raises HeldError."""
+    """Holds the lock beside a ledger's file for making or salvaging it. Raises HeldError."""
     lock = FileLock(f"{path}.lock")
     try:
         lock.acquire(timeout=HELD_SECONDS)
@@ -237,83 +255,6 @@ def _prepared_alone(path: Path) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def file_engine(path: Path) -> Engine:
-    """The SQLite ledger at a path, made or upgraded where needed. Raises SQLAlchemy's DatabaseError, HeldError."""
-    from sqlalchemy import create_engine, event
-
-    kind = _file_system(path.parent)
-    if _NETWORK_FILE_SYSTEMS.search(kind):
-        log.warning(
-            "ledger: %s is on %s, where two machines at once would damage it; a team's ledger is PostgreSQL: "
-            "RAGAUGE_LEDGER=postgresql://... (docs/team.md)",
-            path,
-            kind,
-        )
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": HELD_SECONDS})
-
-    @event.listens_for(engine, "connect")
-    def _set_up(connection: Any, _: Any) -> None:
-        # A commit is on the disk when it returns (3 ms): it survives a kill and a power cut.
-        connection.execute("PRAGMA synchronous=FULL")
-        # Keys are random: with 2 MB, the default, each call of a large ledger reads pages of the index anew.
-        connection.execute(f"PRAGMA cache_size={-_CACHE_KIB}")
-        # A flipped bit that leaves no UTF-8 is found by the row's digest.
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
-
-    # Two processes that turn on the write-ahead log at once would get "database is locked".
-    with _prepared_alone(path):
-        with engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
-        with engine.begin() as connection:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            _prepare(connection)
-    return engine
-
-
-def server_engine(where: str) -> Engine:
-    """The PostgreSQL ledger at a URL. Raises ConfigError for a URL that cannot be used, HeldError."""
-    from sqlalchemy import exc, text
-    from sqlalchemy.engine import make_url
-
-    try:
-        url = make_url(where)
-    except (exc.ArgumentError, ValueError):
-        raise ConfigError("ledger: not a database URL; allowed: a file path or postgresql://...") from None
-    if url.password is not None or any("pass" in name for name in url.query):
-        raise ConfigError("ledger: no password in the URL; PGPASSWORD or ~/.pgpass hold it")
-    if url.get_backend_name() != "postgresql":
-        raise ConfigError(f"ledger: {url.drivername}:// is not allowed; a file path or postgresql://... is")
-    require_extra("ledger=postgresql://...", "psycopg")
-    engine = postgres.engine_at(url)
-    try:
-        with engine.begin() as connection:
-            # CREATE TABLE IF NOT EXISTS of two processes at once can fail in PostgreSQL.
-            connection.execute(text("SELECT pg_advisory_xact_lock(7241)"))
-            _prepare(connection)
-    except exc.OperationalError as error:
-        if is_held(error):
-            raise held(url.render_as_string()) from None
-        raise ConfigError(f"ledger: {url.render_as_string()}: {' '.join(str(error.orig).split())}") from None
-    return engine
-
-
-def _prepare(connection: Connection) -> None:
-    """Makes missing tables, and checks the sums."""
-    from sqlalchemy import text
-
-    for statement in SCHEMA:
-        connection.execute(text(statement))
-    for (budget,) in connection.execute(text(_TOO_SMALL)).all():
-        rows = connection.execute(text(f"SELECT {ROW} FROM calls WHERE budget = :b"), {"b": budget}).all()
-        spent = math.fsum(row[3] for row in rows if holds(row))
-        connection.execute(text(_RAISE), {"budget": budget, "spent": spent})
-
-
-def not_a_ledger(path: Path, error: DBAPIError) -> DataError | HeldError:
-    """The error for a file that cannot be opened."""
-    return held(path) if is_held(error) else DataError(f"{path} cannot be opened as a call ledger: {error.orig}")
 
 
 def _file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
@@ -375,27 +316,21 @@ def salvage(path: Path, damaged_file: int) -> None:
 
 
 def _copy(old: sqlite3.Connection, fresh: Path, size: int) -> int:
-    """Writes the readable, unchanged rows into a new ledger; returns their number."""
+    """Writes the readable, unchanged rows into a new ledger; returns the number of calls.
+
+    Money that was spent stays spent when calls are lost.
+    """
     new = sqlite3.connect(fresh, isolation_level=None)
     try:
         new.execute("PRAGMA synchronous=FULL")
         new.execute("BEGIN")
         for statement in SCHEMA:
             new.execute(statement)
-        for rows in _readable(old, f"{ROW}, created", "calls", size):
-            good = [row for row in rows if holds(row)]
-            new.executemany(f"INSERT OR IGNORE INTO calls ({ROW}, created) VALUES (?,?,?,?,?,?,?)", good)
-        # What was spent stays spent, whichever rows are lost.
-        for rows in _readable(old, "budget, spent_usd", "budgets", size):
-            new.executemany("INSERT OR IGNORE INTO budgets VALUES (?,?)", rows)
-        for rows in _readable(old, "address, model, identity, budget", "served", size):
-            insert = "INSERT OR IGNORE INTO served (address, model, identity, budget) VALUES (?,?,?,?)"
-            new.executemany(insert, rows)
-        for columns, table in (("name, place, remote, sent_at", "batches"), (SUBMITTED, "submitted")):
-            with contextlib.suppress(sqlite3.DatabaseError):  # the ledger of an earlier version has no such table
-                for rows in _readable(old, columns, table, size):
-                    marks = ",".join("?" * (columns.count(",") + 1))
-                    new.executemany(f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({marks})", rows)
+        for (table,) in new.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            columns = [row[1] for row in new.execute(f"PRAGMA table_info({table})")]
+            insert = f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(columns))})"
+            for rows in _readable(old, ", ".join(columns), table, size):
+                new.executemany(insert, [row for row in rows if table != "calls" or holds(row)])
         new.execute("COMMIT")
         new.execute("PRAGMA journal_mode=WAL")
         return int(new.execute("SELECT COUNT(*) FROM calls").fetchone()[0])

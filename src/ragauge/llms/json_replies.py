@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from ragauge.contract.replies import CUT, Reply, is_echo
+from ragauge.contract.replies import CUT, Reader, Reply, Structured, is_echo, schema_of
 from ragauge.contract.workplace import Workplace
 from ragauge.llms.chat_use import NOT_ASKED
 from ragauge.texts.surrogates import without_surrogates
@@ -44,7 +44,8 @@ def ask_all(
     """The model's replies to the prompts, in order; equal prompts are one request.
 
     read: the value of a reply; None where it cannot be read. Such a reply, and one that was cut at the token
-    limit, is asked for once more by the chat model, and is then `unreadable`.
+    limit, is asked for once more by the chat model, and is then `unreadable`. A `Structured` reader has the schema
+    that servers are held to.
     """
     found = ask_each(chat, dict.fromkeys(prompts, read), store, what)
     return [found[prompt] for prompt in prompts]
@@ -62,15 +63,20 @@ def ask_each(
     guesses: possible replies, by prompt, for a dry run, which asks no LLM. With it the measure can name the requests
         that would follow. Without a guess what was not asked is `failed` there.
     """
-    readers = [partial(_read, read) for read in requests.values()]
-    replies = chat.ask(list(requests), store, what, readers=readers)
+    replies = chat.ask(list(requests), store, what, readers=[_of_text(read) for read in requests.values()])
     guesses = guesses or {}
     return {
         prompt: Found(guesses[prompt], OK)
         if reply.error == NOT_ASKED and prompt in guesses
-        else _found(reply, read(reply))
-        for prompt, read, reply in zip(requests, readers, replies, strict=True)
+        else _found(reply, _read(read, reply))
+        for (prompt, read), reply in zip(requests.items(), replies, strict=True)
     }
+
+
+def _of_text(read: Callable[[str], object]) -> Reader:
+    """The reader of replies for a reader of their texts."""
+    schema, whole = schema_of(read), partial(_read, read)
+    return whole if schema is None else Structured(whole, schema)
 
 
 def _read(read: Callable[[str], T | None], reply: Reply) -> T | None:

@@ -6,16 +6,21 @@ It keeps thoughts in fields of their own, an error of the choice, and text and u
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from ragauge.llms.replies import THOUGHTS, status_of, token_counts, told_in
+from ragauge.llms.failures import status_of, told_in
+from ragauge.llms.replies import THOUGHTS, message_of, of_completion
+from ragauge.llms.usage import as_openai, of_openai
 from ragauge.texts.surrogates import without_surrogates
 
 _LIMIT, _LIMIT_OF_OPENAI = "max_tokens", "max_completion_tokens"
 _REFUSES_FIELDS = (400, 422)
 _OPENAI = "api.openai.com"
+# Options of a request of openai's client, and the arguments of its methods that set them.
+_BESIDE_BODY = {"headers": "extra_headers", "params": "extra_query", "extra_json": "extra_body", "timeout": "timeout"}
 
 
 @functools.cache
@@ -52,50 +57,53 @@ class _OpenAI:
                 payload[self.limit_name()] = payload.pop(name)
         return payload
 
-    async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
+    async def ainvoke(self, messages: Any, config: Any = None, **options: Any) -> Any:
+        """A reply to chat completions as `Received`; a message of LangChain where it is streamed or of another API."""
         used = self.limit_name()
         try:
-            return await self._reply(*args, **kwargs)
+            return await self._reply(messages, config, options)
         except Exception as error:
             if status_of(error) not in _REFUSES_FIELDS or used not in told_in(error):
                 raise
             self.use_limit_name(_LIMIT if used == _LIMIT_OF_OPENAI else _LIMIT_OF_OPENAI)
             try:
-                return await self._reply(*args, **kwargs)
+                return await self._reply(messages, config, options)
             except Exception as second:
                 if status_of(second) not in _REFUSES_FIELDS:
                     raise
                 self.use_limit_name(used)
             raise  # what the server said of the request as it was meant
 
-    async def _reply(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return await super()._agenerate(*args, **kwargs)  # type: ignore[misc]
-        except Exception as error:
-            completion = getattr(error, "completion", None)  # of a reply to a schema that was cut or filtered
-            if completion is None:
-                raise
-            return self._create_chat_result(completion)
+    async def _reply(self, messages: Any, config: Any, options: Mapping[str, Any]) -> Any:
+        client: Any = getattr(self, "root_async_client", None)
+        payload = {} if client is None else self._get_request_payload(messages, **options)
+        if payload.pop("stream", False) or "messages" not in payload:
+            return await super().ainvoke(messages, config, **options)  # type: ignore[misc]
+        # LangChain, and the client's own method for chat completions, check and convert what they send and get piece by
+        # piece, which takes longer than sending it.
+        beside = {name: payload.pop(of) for name, of in _BESIDE_BODY.items() if of in payload}
+        body = await client.post("/chat/completions", cast_to=object, body=payload, options=beside)
+        return of_completion(json.loads(body) if isinstance(body, str) else body)
 
     def _create_chat_result(self, response: Any, generation_info: dict[str, Any] | None = None) -> Any:
         if hasattr(response, "model_dump"):
             response = response.model_dump(exclude={"choices": {"__all__": {"message": {"parsed"}}}}, warnings=False)
         if isinstance(response, dict):
             # LangChain adds up what the server says, and fails where it is no number.
-            response = {**response, "usage": _believed(response.get("usage"))}
+            response = {**response, "usage": as_openai(of_openai(response))}
         for choice in _choices(response):
             choice["message"]["content"] = _content(choice["message"].get("content"))
         result = super()._create_chat_result(response, generation_info)  # type: ignore[misc]
         for choice, generation in zip(_choices(response), result.generations, strict=False):
             generation.message.additional_kwargs |= _beside(choice["message"])
             if choice.get("error"):
-                generation.generation_info["finish_reason"] = f"error: {_message_of(choice['error'])}"
+                generation.generation_info["finish_reason"] = f"error: {message_of(choice['error'])}"
         return result
 
     def _convert_chunk_to_generation_chunk(self, chunk: Any, *args: Any, **kwargs: Any) -> Any:
         """A part of a streamed reply."""
         if isinstance(chunk, dict):
-            chunk = {**chunk, "usage": _believed(chunk.get("usage"))}
+            chunk = {**chunk, "usage": as_openai(of_openai(chunk))}
         deltas = [choice["delta"] for choice in _choices(chunk, "delta")]
         for delta in deltas:
             delta["content"] = _content(delta.get("content"))
@@ -106,7 +114,12 @@ class _OpenAI:
 
 
 class _Ollama:
-    """Ollama's client."""
+    """Ollama's client. A call may have a token limit of its own, `num_predict`."""
+
+    def _chat_params(self, *args: Any, num_predict: int | None = None, **kwargs: Any) -> dict[str, Any]:
+        params: dict[str, Any] = super()._chat_params(*args, **kwargs)  # type: ignore[misc]
+        own = {} if num_predict is None else {"num_predict": num_predict}
+        return {**params, "options": {**params["options"], **own}}
 
     async def _acreate_chat_stream(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         thoughts, half = "", ""
@@ -142,16 +155,3 @@ def _content(content: Any) -> Any:
 def _beside(message: Mapping[str, Any]) -> dict[str, Any]:
     """A message's thoughts and refusal beside its text."""
     return {name: message[name] for name in (*THOUGHTS, "refusal") if message.get(name)}
-
-
-def _believed(usage: Any) -> dict[str, int] | None:
-    """The token counts in a usage; None if absent or invalid."""
-    if not isinstance(usage, Mapping):
-        return None
-    names = ("prompt_tokens", "completion_tokens")
-    counts = token_counts(*map(usage.get, names))
-    return {name: n for name, n in zip(names, counts, strict=True) if n is not None} or None
-
-
-def _message_of(error: Any) -> str:
-    return str(error.get("message") or error) if isinstance(error, Mapping) else str(error)

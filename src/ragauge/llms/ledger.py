@@ -1,9 +1,10 @@
 """The call ledger: every finished LLM call on disk, keyed by its request.
 
-One table in SQLite (a file beside the store) or PostgreSQL (by URL). A row is committed before its reply is
-used, so a killed process loses the calls that were in flight and no other. While a process waits for a reply it holds a
-claim on the request, which the operating system or the database server drops with the process. So two processes that
-need the same reply at the same time pay for it once.
+Three steps of a call go through one thread of each process, in groups of those that came together
+(`ragauge.llms.groups`). A call begins with a claim on its request and a reservation of its highest cost. It is added
+when it is finished. Its claim ends. A group is one transaction, committed before any of its replies is used. So a
+killed process loses the calls in flight and no other, and the claims of a process that is gone are dropped. Two
+processes that need the same reply at the same time pay for it once.
 """
 
 from __future__ import annotations
@@ -15,84 +16,51 @@ import json
 import logging
 import os
 import sqlite3
-import threading
 import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ragauge.contract.errors import ConfigError, HeldError, RagaugeError
 from ragauge.llms import databases
-from ragauge.llms.chat_use import MOST_UNREAD
-from ragauge.llms.claims import FileClaims, ServerClaims, file_claims
+from ragauge.llms.budgets import Begun, Budget, Planned
+from ragauge.llms.databases import ROW, Database, SqliteFile
+from ragauge.llms.finished import Call, call_of, of_json, put, row_of, unread_keys
+from ragauge.llms.groups import Groups, Item
+from ragauge.llms.postgres import PostgresServer
 from ragauge.store import default_folder, default_ledger
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
-    from sqlalchemy.exc import DBAPIError
-
-    from ragauge.llms.databases import Planned, Room
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-UNREAD = "-unreadable-"  # in the keys of replies that their callers could not read
-
 _LEFT = ".unwritten-"  # in the names of files with replies that a held ledger did not take
-_KEYS_PER_QUERY = 500  # below every database's limit of bound values
-_ADD = f"""INSERT INTO calls ({databases.ROW})
-           VALUES (:key, :request, :reply, :cost_usd, :budget, :digest) ON CONFLICT (key) DO NOTHING"""
-_REPLACE = """UPDATE calls SET request = :request, reply = :reply, cost_usd = :cost_usd, budget = :budget,
-              digest = :digest WHERE key = :key"""
-_SPEND = """INSERT INTO budgets (budget, spent_usd) VALUES (:budget, :cost_usd)
-            ON CONFLICT (budget) DO UPDATE SET spent_usd = budgets.spent_usd + excluded.spent_usd"""
-_SET_ASIDE = "UPDATE calls SET key = :key, reply = :reply, digest = :digest WHERE key = :before"
-_REMEMBER = """INSERT INTO served (address, model, identity, budget)
-               VALUES (:address, :model, :identity, :budget) ON CONFLICT (address, model)
-               DO UPDATE SET identity = excluded.identity, budget = excluded.budget,
-                             seen = CURRENT_TIMESTAMP"""
+_AT_ONCE = 500  # rows of one query of `each`
+_CLAIM = """INSERT INTO claims (key, owner, budget, model, usd) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (key) DO UPDATE SET budget = excluded.budget, model = excluded.model, usd = excluded.usd"""
+_END = "DELETE FROM claims WHERE key = ? AND owner = ?"
+_UNRESERVE = "UPDATE claims SET budget = '', usd = 0 WHERE key = ? AND owner = ?"
+_SET_ASIDE = "UPDATE calls SET key = ?, reply = ?, digest = ? WHERE key = ?"
 
 
-@dataclass(frozen=True)
-class Call:
-    """One finished call: its request (JSON, without keys) and its reply.
+@dataclass(eq=False)
+class _Step(Item):
+    """A step of a call. A claim ends with `ends`, its reservation alone with `frees`, each the key of a request."""
 
-    `text` is None for a call that was paid for, or may have been, and gave no answer: it only counts as spent. `finish`
-    is the server's reason for ending, and why there is no text where there is none. `seconds`: the time it took.
-    `budget`: the name under which its cost is summed. `usage_unknown`: the server did not tell all tokens, and the cost
-    is the most it can be. `unread_at`: when its caller could not read it, or it was no answer, in seconds since 1970;
-    one that could not be read has a key of its own. `job`: the folder of the job, or the sweep, that made it.
-    `thoughts`: the model's text before its answer.
-    """
-
-    key: str
-    request: str
-    text: str | None
-    finish: str
-    prompt_tokens: int
-    completion_tokens: int
-    cost_usd: float
-    seconds: float
-    budget: str
-    usage_unknown: bool = False
-    unread_at: float | None = None
-    job: str | None = None
-    thoughts: str | None = None
+    begins: Planned | None = None
+    again: bool = False  # for a further attempt under the same claim
+    adds: Call | None = None
+    planned: Planned | None = None  # as what is added was begun
+    ends: str = ""
+    frees: str = ""
 
 
-@dataclass(frozen=True)
-class Served:
-    """A server's last report on a model: JSON, {} without an identification of the weights.
-
-    `budget` is the name under which calls were last made there.
-    """
-
-    address: str
-    model: str
-    identity: str
-    budget: str
+@dataclass(eq=False)
+class _Work(Item):
+    work: Callable[[Database], Any]
+    write: bool
 
 
 class Ledger:
@@ -100,54 +68,37 @@ class Ledger:
 
     Several threads, processes and (PostgreSQL) machines may use one at a time. A row that no longer holds
     what was written counts as not there; a damaged SQLite file is replaced by what can be read of it. Raises
-    ConfigError for a URL that cannot be used and DataError for a file that is no ledger. Every method raises HeldError
-    where another process holds the ledger for longer than a minute.
+    ConfigError for a URL that cannot be used and DataError for a file that is no ledger. Every method, and every
+    future, raises HeldError where another process holds the ledger for longer than a minute.
     """
 
     def __init__(self, where: str | Path) -> None:
         self.where = _real_place(where)
-        self._damaged: set[str] = set()
+        self._path = None if "://" in self.where else Path(self.where)
+        self._name = uuid.uuid4().hex  # the owner of its claims
+        self._claimed: set[str] = set()
         self._unwritten: dict[str, Call] = {}
-        self._opening = threading.Lock()
-        self._path: Path | None = None
-        self._file = 0  # the inode that the engine opened
-        self._claims: FileClaims | ServerClaims
-        if "://" in self.where:
-            self._engine = databases.server_engine(self.where)
-            self._claims = ServerClaims(self._engine)
-        else:
-            self._path = Path(self.where)
+        self._damaged: set[str] = set()
+        if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._engine = self._open_file(self._path)
-            self._claims = file_claims(Path(self.where + ".claims"))
-            self._left = self._path.with_name(f"{self._path.name}{_LEFT}{os.getpid()}-{uuid.uuid4().hex[:8]}.jsonl")
+            self._left = self._path.with_name(f"{self._path.name}{_LEFT}{os.getpid()}-{self._name[:8]}.jsonl")
+        self._database = self._open()
+        self._groups = Groups(self._run)
+        if self._path is not None:
             self._take_in(self._path)
 
     def find(self, keys: Sequence[str]) -> dict[str, Call]:
         """The finished calls among the keys."""
-        from sqlalchemy import bindparam, text
-
-        query = text(f"SELECT {databases.ROW} FROM calls WHERE key IN :keys").bindparams(
-            bindparam("keys", expanding=True)
-        )
-
-        def read(connection: Connection) -> list:
-            return [
-                row
-                for start in range(0, len(keys), _KEYS_PER_QUERY)
-                for row in connection.execute(query, {"keys": list(keys[start : start + _KEYS_PER_QUERY])})
-            ]
-
-        rows = self._do(read)
+        rows = self.transact(lambda db: db.among(f"SELECT {ROW} FROM calls WHERE key IN", keys), write=False)
         good = [row for row in rows if databases.holds(row)]
         if len(good) < len(rows):
             self._tell_damaged({row[0] for row in rows} - {row[0] for row in good})
-        found = {row[0]: _call(row) for row in good}
+        found = {row[0]: call_of(row) for row in good}
         return found | {key: self._unwritten[key] for key in keys if key in self._unwritten}
 
     def unread(self, keys: Sequence[str]) -> dict[str, list[Call]]:
         """The unreadable replies by request key, the latest last, without keys that have none."""
-        of = {unread: key for key in keys for unread in _unread_keys(key)}
+        of = {unread: key for key in keys for unread in unread_keys(key)}
         found: dict[str, list[Call]] = {}
         for unread, call in self.find(list(of)).items():
             found.setdefault(of[unread], []).append(call)
@@ -155,224 +106,239 @@ class Ledger:
 
     def unread_key(self, key: str) -> str:
         """The key for the next unreadable reply to a request."""
-        taken = self.find(_unread_keys(key))
-        return next((unread for unread in _unread_keys(key) if unread not in taken), _unread_keys(key)[-1])
+        taken = self.find(unread_keys(key))
+        return next((unread for unread in unread_keys(key) if unread not in taken), unread_keys(key)[-1])
 
     def set_aside(self, call: Call) -> None:
         """Marks a finished call as unreadable: it counts as spent, but is not found again."""
-        from sqlalchemy import text
+        row = row_of(replace(call, key=self.unread_key(call.key), unread_at=call.unread_at or 0.0))
+        self.transact(lambda db: db.execute(_SET_ASIDE, [row[0], row[2], row[5], call.key]))
 
-        aside = replace(call, key=self.unread_key(call.key), unread_at=call.unread_at or 0.0)
-        values = {**_row(aside), "before": call.key}
-        self._do(lambda c: c.execute(text(_SET_ASIDE), values), write=True)
+    def begin(self, planned: Planned, again: bool = False) -> Future[Begun]:
+        """Claims the request until `release`, or the `add` that ends it, and reserves its cost if there is room.
+
+        again: it is claimed already, and its cost is reserved for a further attempt.
+        """
+        return self._groups.submit(_Step(begins=planned, again=again))
+
+    def unreserve(self, key: str) -> None:
+        """Ends the reservation of a claimed request whose attempt cost nothing."""
+        self._groups.submit(_Step(frees=key))
+
+    def add_soon(self, call: Call, planned: Planned | None = None, ends: str = "") -> Future[None]:
+        """Commits the call with its cost, and ends its reservation; an existing one stays.
+
+        ends: the key whose claim ends with it. The future raises RagaugeError where it cannot be written. The call is
+        then kept in memory, where `find` sees it, and written by the next `write_rest`.
+        """
+        frees = "" if planned is None else planned.key
+        return self._groups.submit(_Step(adds=call, planned=planned, ends=ends, frees=frees))
 
     def add(self, call: Call) -> None:
-        """Commits the call and its cost; an existing one stays.
+        """Commits the call and its cost, as `add_soon`."""
+        self.add_soon(call).result()
 
-        Raises RagaugeError where it cannot be written; the call is then kept in memory, where `find` sees it,
-        and written by the next `write_rest`.
-        """
-        from sqlalchemy import exc
+    def claim(self, key: str) -> bool:
+        """Claims the request until `release`; False if it is being asked now, or stands in a batch."""
+        return self.begin(Planned(key)).result().claimed
 
-        try:
-            self._write(call)
-        except (exc.DBAPIError, OSError, RagaugeError) as error:
-            self._unwritten[call.key] = call
-            raise self._cannot_write(error) from None
+    def release(self, key: str) -> None:
+        """Ends a claim."""
+        if key in self._claimed:
+            self._groups.submit(_Step(ends=key))
+
+    def wait(self) -> None:
+        """Returns when everything that was handed in before is written, or could not be."""
+        self.transact(lambda db: None, write=False)
 
     def write_rest(self) -> None:
         """Commits the calls that `add` could not write; RagaugeError if they still cannot be written."""
-        from sqlalchemy import exc
-
-        for key, call in list(self._unwritten.items()):
-            try:
-                self._write(call)
-            except (exc.DBAPIError, OSError, RagaugeError) as error:
-                raise self._cannot_write(error) from None
-            self._unwritten.pop(key, None)
+        for future in [self.add_soon(call) for call in list(self._unwritten.values())]:
+            future.result()
         if self._path is not None:
             self._left.unlink(missing_ok=True)
 
     def spent(self, budget: str) -> float:
         """US dollars of all calls under the budget's name, by any process."""
-        from sqlalchemy import text
-
-        query = text("SELECT spent_usd FROM budgets WHERE budget = :budget")
-        written = self._do(lambda connection: connection.execute(query, {"budget": budget}).scalar())
-        rest = sum(call.cost_usd for call in list(self._unwritten.values()) if call.budget == budget)
-        return float(written or 0.0) + rest
+        written = self.transact(lambda db: databases.spent(db, budget), write=False)
+        return written + sum(call.usage.cost_usd for call in list(self._unwritten.values()) if call.budget == budget)
 
     def each(self, read: Callable[[Call, float], T | None]) -> list[T]:
         """The values of `read` for every call and the time it was added (seconds since 1970); None is left out."""
-        from sqlalchemy import text
-
-        query = text(f"SELECT {databases.ROW}, {databases.ADDED[self._engine.dialect.name]} FROM calls")
-
-        def work(connection: Connection) -> list[T]:
-            rows = connection.execution_options(yield_per=_KEYS_PER_QUERY).execute(query)
-            made = (read(_call(row), float(row[-1] or 0)) for row in rows if databases.holds(row))
-            return [one for one in made if one is not None]
-
-        return self._do(work)
+        query = f"SELECT {ROW}, added FROM calls WHERE key > ? ORDER BY key LIMIT {_AT_ONCE}"
+        found: list[T] = []
+        last = ""
+        while rows := self.transact(lambda db, last=last: db.execute(query, [last]).fetchall(), write=False):
+            made = (read(call_of(row), float(row[-1])) for row in rows if databases.holds(row[:-1]))
+            found += [one for one in made if one is not None]
+            last = rows[-1][0]
+        return found
 
     def forget(self, keys: Sequence[str]) -> int:
         """Deletes the calls of these keys; returns their number. Their cost stays in the spent sum."""
-        from sqlalchemy import bindparam, text
 
-        query = text("DELETE FROM calls WHERE key IN :keys").bindparams(bindparam("keys", expanding=True))
+        def work(db: Database) -> int:
+            known = [row[0] for row in db.among("SELECT key FROM calls WHERE key IN", keys)]
+            db.executemany("DELETE FROM calls WHERE key = ?", [(key,) for key in known])
+            return len(known)
 
-        def work(connection: Connection) -> int:
-            starts = range(0, len(keys), _KEYS_PER_QUERY)
-            some = (list(keys[start : start + _KEYS_PER_QUERY]) for start in starts)
-            return sum(connection.execute(query, {"keys": one}).rowcount for one in some)
-
-        return self._do(work, write=True)
-
-    def reserve(self, call: Planned) -> Room:
-        """Reserves the call's cost in its budget until `settle`, if there is room.
-
-        The caller holds the claim on the call. Reservations of processes that are gone are removed.
-        """
-        room = self._write_reservation(lambda connection: databases.reserve(connection, call))
-        for key in () if room.reserved else room.others:
-            if self.claim(key):  # its process has ended
-                try:
-                    self._write_reservation(functools.partial(databases.drop, key=key))
-                finally:
-                    self.release(key)
-        return room
-
-    def settle(self, call: Planned, billed: float | None) -> None:
-        """Ends the call's reservation; `billed` in US dollars, None if it was not charged."""
-        self._write_reservation(lambda connection: databases.settle(connection, call, billed))
-
-    def _write_reservation(self, work: Callable[[Connection], T]) -> T:
-        from sqlalchemy import exc
-
-        try:
-            return self._do(work, write=True)
-        except (exc.DBAPIError, OSError) as error:
-            raise self._cannot_write(error) from None
+        return self.transact(work)
 
     def submitted(self, keys: Sequence[str]) -> dict[str, str]:
         """The requests of these keys in an open batch: {key: name of the batch}."""
-        from sqlalchemy import bindparam, text
+        rows = self.transact(lambda db: db.among("SELECT key, batch FROM claims WHERE key IN", keys), write=False)
+        return {key: batch for key, batch in rows if batch}
 
-        query = text("SELECT key, batch FROM submitted WHERE key IN :keys").bindparams(
-            bindparam("keys", expanding=True)
-        )
-        starts = range(0, len(keys), _KEYS_PER_QUERY)
-        some = [list(keys[start : start + _KEYS_PER_QUERY]) for start in starts]
-        rows = self.transact(
-            lambda c: [tuple(row) for one in some for row in c.execute(query, {"keys": one})], write=False
-        )
-        return dict(rows)
-
-    def transact(self, work: Callable[[Connection], T], write: bool = True) -> T:
+    def transact(self, work: Callable[[Database], T], write: bool = True) -> T:
         """The result of the work in one transaction; RagaugeError if the ledger cannot be written."""
-        return self._write_reservation(work) if write else self._do(work)
+        return self._groups.submit(_Work(work, write, alone=True)).result()
 
     def __len__(self) -> int:
-        from sqlalchemy import text
-
-        return int(self._do(lambda c: c.execute(text("SELECT COUNT(*) FROM calls")).scalar_one()))
-
-    def served(self, model: str) -> list[Served]:
-        """The reports of the servers on the model, a row per address."""
-        from sqlalchemy import text
-
-        query = text("SELECT address, model, identity, budget FROM served WHERE model = :model")
-        return [Served(*row) for row in self._do(lambda c: c.execute(query, {"model": model}).all())]
-
-    def remember_served(self, served: Served) -> None:
-        """Stores a server's report in place of its earlier one."""
-        from sqlalchemy import text
-
-        self._do(lambda c: c.execute(text(_REMEMBER), vars(served)), write=True)
-
-    def claim(self, key: str) -> bool:
-        """Claims the request until `release`; False if another process asks it now."""
-        from sqlalchemy import exc
-
-        try:
-            return self._claims.take(_claim_number(key))
-        except exc.DBAPIError as error:
-            raise self._no_answer(error) from None
-
-    def release(self, key: str) -> None:
-        """Ends a claim."""
-        self._claims.drop(_claim_number(key))
+        return int(self.transact(lambda db: db.execute("SELECT COUNT(*) FROM calls").fetchone()[0], write=False))
 
     def close(self) -> None:
-        """Ends all connections and claims."""
-        self._claims.close()
-        self._engine.dispose()
+        """Ends the connection and all claims."""
+        with contextlib.suppress(RagaugeError, *self._database.errors):
+            if self._claimed:
+                self.transact(lambda db: db.execute("DELETE FROM claims WHERE owner = ?", [self._name]))
+            self.transact(lambda db: db.leave(self._name), write=False)
+        self._database.close()
 
-    def _write(self, call: Call) -> None:
-        self._do(lambda connection: put(connection, call), write=True)
+    # --- in the thread ----------------------------------------------------------------------------------
 
-    def _do(self, work: Callable[[Connection], T], write: bool = False) -> T:
-        """The result of the work on the current, readable file at the path.
+    def _run(self, items: Sequence[Item]) -> None:
+        """Does what the items want in one transaction, and tells each its result, or the error."""
+        first, steps = items[0], [item for item in items if isinstance(item, _Step)]
+        begun: dict[_Step, Begun] = {}
+        # Claims that a held ledger does not end are our own, and taken up again; others wait until we are gone.
+        self._claimed -= {step.ends for step in steps}
+        try:
+            if isinstance(first, _Work):
+                first.future.set_result(self._transacted(first.work, first.write, durable=True))
+            else:
+                begun = self._transacted(lambda db: self._commit(db, steps), True, any(step.adds for step in steps))
+        except Exception as error:
+            self._unwritten |= {step.adds.key: step.adds for step in steps if step.adds}
+            told = self._told(error)
+            for item in items:
+                item.future.set_exception(told)
+            return
+        for step in steps:
+            if step.adds:
+                self._unwritten.pop(step.adds.key, None)
+            result = begun.get(step)
+            if step.begins and result and result.claimed:
+                self._claimed.add(step.begins.key)
+            step.future.set_result(result)
 
-        Work that writes is done once more where the file was replaced meanwhile.
+    def _commit(self, db: Database, steps: Sequence[_Step]) -> dict[_Step, Begun]:
+        """Writes what is finished, ends claims, and begins calls, in this order; how each call begins."""
+        put(db, [(step.adds, step.planned) for step in steps if step.adds])
+        db.executemany(_UNRESERVE, [(step.frees, self._name) for step in steps if step.frees])
+        db.executemany(_END, [(step.ends, self._name) for step in steps if step.ends])
+        return self._begun(db, [(step, step.begins) for step in steps if step.begins])
+
+    def _begun(self, db: Database, steps: Sequence[tuple[_Step, Planned]]) -> dict[_Step, Begun]:
+        """How each call begins; writes their claims and reservations."""
+        if not steps:
+            return {}
+        db.come(self._name)
+        claiming = [planned.key for step, planned in steps if not step.again]
+        there = {row[0]: row[1:] for row in db.among("SELECT key, owner, batch FROM claims WHERE key IN", claiming)}
+        answered = {key: (key, *unread_keys(key)) for key in claiming}
+        kept = [one for keys in answered.values() for one in keys]
+        known = {row[0] for row in db.among("SELECT key FROM calls WHERE key IN", kept)} | self._unwritten.keys()
+        mine = set(self._claimed)
+        budgets: dict[str, Budget] = {}
+        found: dict[_Step, Begun] = {}
+        rows = []
+        for step, planned in steps:
+            key = planned.key
+            owner, batch = there.get(key, ("", ""))
+            if not step.again and (batch or key in mine or not self._may_take(db, owner)):
+                found[step] = Begun(False, batch)
+                continue
+            mine.add(key)
+            if not step.again and not known.isdisjoint(answered[key]):
+                found[step] = Begun(True, known=True)
+            elif planned.limit is None:
+                found[step] = Begun(True, reserved=True)
+            else:
+                if planned.budget not in budgets:
+                    budgets[planned.budget] = Budget(db, planned.budget)
+                found[step] = budgets[planned.budget].reserve(planned, self._name)
+                if not found[step].reserved:  # the next try finds the room of those that are gone
+                    for one in budgets[planned.budget].owners():
+                        self._may_take(db, one)
+            counts = found[step].reserved and planned.limit is not None
+            rows.append((key, self._name, planned.budget if counts else "", planned.model, found[step].needed))
+        db.executemany(_CLAIM, rows)
+        return found
+
+    def _may_take(self, db: Database, owner: str) -> bool:
+        """Whether that owner is gone; drops its claims then."""
+        if owner in ("", self._name):
+            return True
+        if db.is_gone(owner):
+            db.execute("DELETE FROM claims WHERE owner = ?", [owner])
+            return True
+        return False
+
+    def _transacted(self, work: Callable[[Database], T], write: bool, durable: bool) -> T:
+        """The result of the work on the current, readable ledger.
+
+        Work that writes is done once more where the file was replaced meanwhile, and all work where a connection to a
+        server was lost.
         """
-        from sqlalchemy import exc
-
         for last in (False, False, True):
-            engine, file = self._current()
+            if self._database.is_lost():
+                self._database.close()
+                try:
+                    self._database = self._open()
+                except ConfigError as error:
+                    raise self._no_answer(error) from None
+            database = self._database
             try:
-                with engine.begin() if write else engine.connect() as connection:
-                    result = work(connection)
-            except (exc.DatabaseError, exc.InterfaceError) as error:
+                if write:
+                    with database.writing(durable):
+                        result = work(database)
+                else:
+                    result = work(database)
+            except database.errors as error:
                 if databases.is_held(error):
                     raise databases.held(self.where) from None
-                if self._path is None and isinstance(error, (exc.OperationalError, exc.InterfaceError)):
+                if databases.is_damaged(error) and self._path is not None and not last:
+                    self._salvage(self._path, database.inode, error)
+                elif last or not database.is_lost():
+                    raise
+                elif "gave no answer" in str(error):
                     raise self._no_answer(error) from None
-                if last or self._path is None:
-                    raise
-                if databases.is_damaged(error):
-                    self._salvage(self._path, file, error)
-                elif not self._replaced(file):
-                    raise
                 continue
-            if last or not write or not self._replaced(file):
+            if last or not write or not database.is_lost():
                 return result
         raise AssertionError("the last try ends it")
 
-    def _current(self) -> tuple[Engine, int]:
-        """The engine of the current file at the path, and its inode."""
-        with self._opening:
-            if self._path is not None and self._replaced(self._file):
-                self._engine.dispose()
-                self._engine = self._open_file(self._path)
-            return self._engine, self._file
-
-    def _replaced(self, file: int) -> bool:
-        try:
-            return self._path is not None and os.stat(self._path).st_ino != file
-        except FileNotFoundError:
-            return True
-
-    def _open_file(self, path: Path) -> Engine:
-        from sqlalchemy import exc
-
+    def _open(self) -> Database:
+        if self._path is None:
+            return PostgresServer(self.where)
         for last in (False, True):
             try:
-                engine = databases.file_engine(path)
-            except exc.DatabaseError as error:
+                return SqliteFile(self._path)
+            except sqlite3.DatabaseError as error:
                 if last or not databases.is_damaged(error):
-                    raise databases.not_a_ledger(path, error) from None
-                self._salvage(path, path.stat().st_ino, error)
-                continue
-            self._file = path.stat().st_ino
-            return engine
+                    raise databases.not_a_ledger(self._path, error) from None
+                self._salvage(self._path, self._path.stat().st_ino, error)
         raise AssertionError("the last try ends it")
 
-    def _salvage(self, path: Path, file: int, error: DBAPIError) -> None:
+    def _salvage(self, path: Path, file: int, error: Exception) -> None:
         try:
             databases.salvage(path, file)
         except (sqlite3.Error, OSError):
             raise databases.not_a_ledger(path, error) from None
+
+    def _no_answer(self, error: Exception) -> RagaugeError:
+        why = " ".join(str(error).split())
+        return RagaugeError(f"ledger: {self.where} does not answer ({why}); what was paid before is in it")
 
     def _tell_damaged(self, keys: set[str]) -> None:
         if new := keys - self._damaged:
@@ -383,10 +349,6 @@ class Ledger:
                 len(new),
                 self.where,
             )
-
-    def _no_answer(self, error: DBAPIError) -> RagaugeError:
-        why = " ".join(str(error.orig).split())
-        return RagaugeError(f"ledger: {self.where} does not answer ({why}); what was paid before is in it")
 
     def _leave_beside(self, path: Path) -> None:
         """Writes replies into a file beside the ledger while that is held."""
@@ -401,73 +363,31 @@ class Ledger:
                 continue
             with contextlib.suppress(HeldError, FileNotFoundError):  # another process takes it in, or a later one
                 try:
-                    calls = [Call(**json.loads(line)) for line in file.read_text().splitlines()]
+                    calls = [of_json(json.loads(line)) for line in file.read_text().splitlines()]
                 except (ValueError, TypeError):
                     log.warning("ledger: %s is damaged, and is left as it is", file)
                     continue
-                for call in calls:
-                    self._write(call)
+                self.transact(lambda db, calls=calls: put(db, [(call, None) for call in calls]))
                 file.unlink()
                 log.info("ledger: %d reply(s) that it could not take while it was held are in %s", len(calls), path)
 
-    def _cannot_write(self, error: Exception) -> RagaugeError:
+    def _told(self, error: Exception) -> Exception:
+        """The error for the user; RagaugeError for one of the database."""
+        if not isinstance(error, (*self._database.errors, OSError, RagaugeError)) or (
+            isinstance(error, RagaugeError) and not self._unwritten
+        ):
+            return error
         if isinstance(error, HeldError):
-            if self._path is None or not self._unwritten:
+            if self._path is None:
                 return error
             with contextlib.suppress(OSError):
                 self._leave_beside(self._path)
                 return HeldError(f"{error}; {len(self._unwritten)} paid reply(ies) are kept in {self._left.name}")
-        cause = getattr(error, "orig", None) or error
-        no_space = "full" in str(cause).lower() or "space" in str(cause).lower()
+        no_space = "full" in str(error).lower() or "space" in str(error).lower()
         return RagaugeError(
-            f"ledger: {'no space left for' if no_space else 'cannot write to'} {self.where} ({cause}); "
+            f"ledger: {'no space left for' if no_space else 'cannot write to'} {self.where} ({error}); "
             f"no further call is made, {len(self._unwritten)} paid reply(ies) are in memory alone"
         )
-
-
-def put(connection: Connection, call: Call) -> None:
-    """Writes a call and its cost; an existing undamaged one stays."""
-    from sqlalchemy import text
-
-    values = _row(call)
-    if not connection.execute(text(_ADD), values).rowcount:
-        query = text(f"SELECT {databases.ROW} FROM calls WHERE key = :key")
-        if databases.holds(connection.execute(query, {"key": call.key}).one()):
-            return
-        connection.execute(text(_REPLACE), values)
-    connection.execute(text(_SPEND), values)
-
-
-def _call(row: Any) -> Call:
-    """The call of a row of `calls` (the columns of ROW first)."""
-    key, request, reply, cost, budget = row[:5]
-    return Call(key=key, request=request, cost_usd=cost, budget=budget, **json.loads(reply))
-
-
-def _row(call: Call) -> dict[str, Any]:
-    """The call as a row of `calls`, by column."""
-    # JSON, because a reply may hold characters that a database's text type cannot (NUL, lone surrogates).
-    reply = json.dumps(
-        {
-            "text": call.text,
-            "finish": call.finish,
-            "prompt_tokens": call.prompt_tokens,
-            "completion_tokens": call.completion_tokens,
-            "seconds": round(call.seconds, 4),
-            **({"usage_unknown": True} if call.usage_unknown else {}),
-            **({} if call.unread_at is None else {"unread_at": call.unread_at}),
-            **({} if call.job is None else {"job": call.job}),
-            **({"thoughts": call.thoughts} if call.thoughts else {}),
-        }
-    )
-    request = call.request.encode("utf-8", "replace").decode()
-    row = (call.key, request, reply, float(call.cost_usd), call.budget)
-    return dict(zip(databases.ROW.split(", "), (*row, databases.row_digest(*row)), strict=True))
-
-
-def _unread_keys(key: str) -> list[str]:
-    """The possible keys of unreadable replies to a request."""
-    return [f"{key[:48]}{UNREAD}{n}" for n in range(1, MOST_UNREAD + 1)]
 
 
 def open_ledger(where: str | Path) -> Ledger:
@@ -492,7 +412,3 @@ def _opened(where: str, pid: int) -> Ledger:
 def _real_place(where: str | Path) -> str:
     """A URL unchanged; a path absolute, without links and ~."""
     return str(where) if "://" in str(where) else os.path.realpath(os.path.expanduser(where))
-
-
-def _claim_number(key: str) -> int:
-    return int(key[:15], 16)  # 60 bits: fits a file offset and an advisory lock

@@ -8,19 +8,25 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
 
 from ragauge.contract.checks import is_number, require_choice, require_flag, require_number, shown
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.extras import EXTRA_OF, require_extra
 from ragauge.contract.identity import later, runtime
 from ragauge.contract.loading import loaded, locate, points_of
 from ragauge.contract.redact import redact, remember, secret_in
+from ragauge.contract.usage import Usage
 from ragauge.llms.chat_use import PROCESS
 from ragauge.llms.clients import guard
 from ragauge.llms.langchain_models import with_whole_replies
+from ragauge.llms.pace import FIRST, FOUND, Pace, most_in_flight
+from ragauge.llms.prices import Price
 from ragauge.llms.replies import Received
+from ragauge.llms.served import models_at
+from ragauge.llms.structured import NONE, WAYS
 from ragauge.store import canonical_json
 from ragauge.texts.languages import AUTO, CODES, named_language
 
@@ -31,7 +37,7 @@ CONNECTION_KEYS = frozenset(
         *("timeout", "request_timeout", "stream_chunk_timeout", "max_retries", "service_tier"),
         *("client_kwargs", "async_client_kwargs", "sync_client_kwargs", "http_socket_options"),
         *("streaming", "stream_usage", "disable_streaming", "validate_model_on_init"),
-        *("num_thread", "num_gpu", "keep_alive", "verbose", "name", "tags", "metadata"),
+        *("num_thread", "num_gpu", "keep_alive", "verbose", "name", "tags", "metadata", "server"),
     }
 )
 NOW, BATCH = "now", "batch"  # values of `submit`
@@ -51,7 +57,7 @@ _PROMPT_MARGIN = 64  # prompt tokens beside the prompt's own: the chat template'
 def submitter(name: str) -> Any:
     """The module that submits calls differently: the entry point `name` of the group ragauge.submits.
 
-    check(llm): ConfigError for a model that it cannot serve. fill(llm, jobs, ledger, options, what, readers): the
+    check(llm): ConfigError for a model that it cannot serve. fill(llm, asked, ledger, what, readers): the
     replies by key to what the ledger lacks; with `submit=now` those alone that an open batch will bring.
     """
     points = {point.name: point for point in points_of("ragauge.submits")}
@@ -65,13 +71,16 @@ class ChatSettings:
 
     chat: `_target_` (a LangChain chat model's class) and its arguments. All but CONNECTION_KEYS are part of
         the model's identity.
-    concurrency: calls in flight at most.   requests_per_minute: calls started at most; null for no limit.
-    timeout: seconds per attempt.   retries: attempts after the first.
+    concurrency: calls in flight at most; auto finds the number (see ragauge.llms.pace).
+    requests_per_minute: calls started at most; null for no limit.
+    timeout: seconds per attempt; doubled for the next one after a late reply.   retries: attempts after the first.
     backoff: seconds before the first retry at most, doubled with every further one.
-    max_wait: seconds of one pause at most; a server that asks for more is not asked again.
+    max_wait: seconds of one pause at most; a server that asks for more is not asked again. Also those that a server
+        may take to load its model or to restart.
     give_up_after: requests in a row that fail on every attempt before the rest is not tried (MissingError).
     api_key_env: the environment variable that holds the key; null leaves it to the client.
-    price: US dollars per million tokens, {prompt, completion}; null where calls cost nothing.
+    price: US dollars per million tokens, {prompt, completion, cached, written}; auto for those of genai-prices
+        (`ragauge.llms.prices`); null where calls cost nothing.
     max_cost_usd: no call starts that could take what `budget` has spent above this (GateError).
     budget: the name under which cost is summed in the ledger, a sweep's id; by default this process.
     expected_tokens: completion tokens per call, for estimates.
@@ -80,11 +89,15 @@ class ChatSettings:
     submit_poll: seconds between two looks at a batch.   submit_price_factor: price of a batch over that of a call now.
     language: that of the material, which every prompt then names; auto is that of each prompt's own material. English
         is not named.
+    schema: how the server takes a JSON schema for replies that are JSON: `response_format` (OpenAI, vLLM, llama.cpp),
+        `format` (Ollama), or none, where the prompt alone asks for JSON.
     ledger: file or postgresql:// URL; null for RAGAUGE_LEDGER, and without it ledger.db in the store.
     """
 
+    limit_key: ClassVar[str] = ""  # the setting of another limit of completion tokens, of `ChatLLM.beside_answers`
+
     chat: Mapping[str, Any]
-    concurrency: int = runtime(4)
+    concurrency: int | str = runtime(FIRST)
     requests_per_minute: float | None = runtime(None)
     timeout: float = runtime(120.0)
     retries: int = runtime(5)
@@ -92,7 +105,7 @@ class ChatSettings:
     max_wait: float = runtime(300.0)
     give_up_after: int = runtime(25)
     api_key_env: str | None = runtime(None)
-    price: Mapping[str, float] | None = runtime(None)
+    price: Mapping[str, float] | str | None = runtime(None)
     max_cost_usd: float | None = runtime(None)
     budget: str | None = runtime(None)
     expected_tokens: int = runtime(60)
@@ -101,12 +114,16 @@ class ChatSettings:
     submit_poll: float = runtime(30.0)
     submit_price_factor: float = runtime(0.5)
     language: str = later("english")
+    schema: str = later(NONE)
     ledger: str | None = runtime(None)
 
     def __post_init__(self) -> None:
         if not isinstance(self.chat, Mapping) or not isinstance(self.chat.get("_target_"), str):
             raise ConfigError("chat: needs _target_, the dotted name of a LangChain chat model's class")
-        object.__setattr__(self, "chat", json.loads(_as_json(self.chat)))
+        chat = json.loads(_as_json(self.chat))
+        if chat.get("stop", ()) is None:
+            del chat["stop"]  # not every class has it
+        object.__setattr__(self, "chat", chat)
         package = self.chat["_target_"].partition(".")[0]
         if package in EXTRA_OF:
             require_extra(self.chat["_target_"], package)
@@ -114,11 +131,23 @@ class ChatSettings:
         if told := secret_in(self.chat_identity(), "chat"):
             raise ConfigError(told)
         remember({"chat": self.chat, "api_key_env": self.api_key_env})
+        if "model" in self.chat and not self.chat["model"]:
+            names = models_at(self.chat, key_to_send(self))
+            listed = f"; {redact(self.address)} lists: {names}" if names else ""
+            raise ConfigError(
+                "chat.model is not given: set llm.chat.model (or judge's, evaluator's), or server.model for all of "
+                f"them{listed}"
+            )
         for name, least, most in _COUNTS:
             value = getattr(self, name)
+            may_be_found = name == "concurrency"
+            if may_be_found and value == FOUND:
+                continue
             if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-                raise ConfigError(f"{name}: {shown(value)} is not an integer from {least} to {most:,}")
+                also = f", and not {FOUND}" if may_be_found else ""
+                raise ConfigError(f"{name}: {shown(value)} is not an integer from {least} to {most:,}{also}")
         object.__setattr__(self, "language", named_language("language", self.language, (*CODES.values(), AUTO)))
+        require_choice("schema", self.schema, WAYS)
         require_flag("submit_wait", self.submit_wait)
         require_number("submit_poll", self.submit_poll, 0, _MOST_SECONDS, above=True)
         require_number("submit_price_factor", self.submit_price_factor, 0, _MOST_FACTOR)
@@ -130,14 +159,7 @@ class ChatSettings:
                 raise ConfigError(f"{name}: {shown(value)} is not a number above 0, {most:,} at most")
         if not _is_number(self.backoff, 0, _MOST_SECONDS):
             raise ConfigError(f"backoff: {shown(self.backoff)} is not a number from 0 to {_MOST_SECONDS:,}")
-        if self.price is not None and (
-            set(self.price) != {"prompt", "completion"}
-            or not all(_is_number(value, 0, _MOST_USD) for value in self.price.values())
-        ):
-            given = {name: shown(value) for name, value in self.price.items()}
-            raise ConfigError(
-                f"price: {given} is not {{prompt: ..., completion: ...}} in USD per million tokens, 0 to {_MOST_USD:,}"
-            )
+        _ = self.prices  # ConfigError where they are none
         if self.max_cost_usd is not None and not _is_number(self.max_cost_usd, 0, _MOST_USD):
             raise ConfigError(f"max_cost_usd: {shown(self.max_cost_usd)} is not a number from 0 to {_MOST_USD:,}")
         for name in _OUTPUT_LIMITS:
@@ -151,10 +173,21 @@ class ChatSettings:
         if self.max_cost_usd is not None and self.price is None:
             raise ConfigError("max_cost_usd: needs price: {prompt: ..., completion: ...}, which is null")
 
+    @cached_property
+    def prices(self) -> Price | None:
+        """The prices of its tokens, those of a batch with `submit=batch`; None without a price."""
+        price = Price.of(self.price, self.model_name, self.chat.get("base_url"))
+        return price if price is None or self.submit == NOW else price.times(self.submit_price_factor)
+
     @property
     def budget_name(self) -> str:
         """The name of the budget in the ledger."""
         return self.budget or PROCESS
+
+    @property
+    def most_in_flight(self) -> int:
+        """The calls in flight at most."""
+        return most_in_flight(self.chat) if isinstance(self.concurrency, str) else self.concurrency
 
     @property
     def model_name(self) -> str:
@@ -162,10 +195,23 @@ class ChatSettings:
         return str(self.chat.get("model", self.chat.get("model_name", "?")))
 
     @property
+    def address(self) -> str:
+        """Where calls go: the base_url, else the client's class."""
+        return address_of(self.chat)
+
+    @property
+    def most_tokens(self) -> tuple[str, int] | None:
+        """Name and number of the configured limit of completion tokens; None without one."""
+        given = [(name, self.chat[name]) for name in _OUTPUT_LIMITS if (self.chat.get(name) or 0) > 0]
+        return given[0] if given else None
+
+    @property
     def limit(self) -> str:
         """The configured limit of completion tokens, as `chat.max_tokens=256`, for errors."""
-        given = [f"chat.{name}={self.chat[name]}" for name in _OUTPUT_LIMITS if self.chat.get(name)]
-        return given[0] if given else "the server's own limit, without chat.max_tokens"
+        given = self.most_tokens
+        if given is None:
+            return "the server's own limit, without chat.max_tokens"
+        return f"{self.limit_key or f'chat.{given[0]}'}={given[1]}"
 
     @property
     def place(self) -> str:
@@ -177,37 +223,44 @@ class ChatSettings:
         """Everything that can change a reply, as JSON values: the model's class and arguments but connection keys."""
         return {key: value for key, value in self.chat.items() if key not in CONNECTION_KEYS}
 
-    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """US dollars of so many tokens; 0 without a price."""
-        if self.price is None:
-            return 0.0
-        factor = 1.0 if self.submit == NOW else self.submit_price_factor
-        return factor * (prompt_tokens * self.price["prompt"] + completion_tokens * self.price["completion"]) / 1e6
+    def cost(self, usage: Usage) -> float:
+        """US dollars of these tokens; 0 without a price."""
+        return 0.0 if self.prices is None else self.prices.cost(usage)
 
     def token_bounds(self, prompt: str, options: Mapping[str, Any] | None = None) -> tuple[int, int]:
         """Upper bounds of prompt and completion tokens of a call: its bytes, and the completion limit."""
         sent = prompt + (canonical_json(options) if options else "")
-        limit = max((self.chat.get(key) or 0 for key in _OUTPUT_LIMITS), default=0)
+        limit = max((options or {}).get(key) or self.chat.get(key) or 0 for key in _OUTPUT_LIMITS)
         limit = limit if limit > 0 else _OUTPUT_BOUND
         return len(sent.encode("utf-8", "replace")) + _PROMPT_MARGIN, limit
 
     def cost_bound(self, prompt: str, options: Mapping[str, Any] | None = None) -> float:
-        """The most that one call can cost, in US dollars, by `token_bounds`."""
-        return self.cost(*self.token_bounds(prompt, options))
+        """The most that one call can cost, in US dollars: `token_bounds` at the dearest price of each token."""
+        return 0.0 if self.prices is None else self.prices.dearest.cost(Usage(*self.token_bounds(prompt, options)))
 
     def expected_cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """US dollars of a call estimated at so many tokens."""
-        return self.cost(prompt_tokens, completion_tokens)
+        return self.cost(Usage(prompt_tokens, completion_tokens))
 
-    def charge(self, prompt: str, options: Mapping[str, Any] | None, received: Received | None) -> tuple[float, bool]:
-        """US dollars of a call, and whether that is its upper bound because its usage is unknown.
+    def charge(self, prompt: str, options: Mapping[str, Any] | None, received: Received | None) -> Usage:
+        """The usage of a call with its cost; at its upper bound, and counted as unknown, where tokens are not known.
 
         received: the server's reply; None for a call that may have cost something and gave nothing.
         """
-        told = (None, None) if received is None else (received.prompt_tokens, received.completion_tokens)
-        bounds = self.token_bounds(prompt, options)
-        prompt_tokens, completion_tokens = (bound if n is None else n for n, bound in zip(told, bounds, strict=True))
-        return self.cost(prompt_tokens, completion_tokens), None in told
+        usage = Usage() if received is None else received.usage
+        cost, unknown = self.cost(usage), None in (usage.prompt_tokens, usage.completion_tokens)
+        if unknown and self.prices is not None:
+            most_prompt, most_completion = self.token_bounds(prompt, options)
+            if usage.prompt_tokens is None:
+                cost += self.prices.dearest.cost(Usage(most_prompt))
+            if usage.completion_tokens is None:
+                cost += self.prices.cost(Usage(0, most_completion))
+        return replace(usage, cost_usd=cost, calls=1, usage_unknown=int(unknown))
+
+
+def address_of(chat: Mapping[str, Any]) -> str:
+    """Where calls of these settings of a chat model go: the base_url, else the client's class; "" without any."""
+    return str(chat.get("base_url") or chat.get("_target_") or "")
 
 
 def _as_json(value: Any) -> str:
@@ -235,11 +288,16 @@ _NOT_AWAY = {"follow_redirects": False}
 
 @dataclass
 class _Gate:
-    """The earliest start of the next call to an endpoint, by rate limit and the server's requests to wait."""
+    """The earliest start of the next call to an endpoint, by rate limit and the server's requests to wait.
+
+    takes_schemas: False once the server has refused a request for the JSON schema in it.
+    """
 
     spacing: float  # seconds between calls
+    pace: Pace
     next_slot: float = 0.0
     not_before: float = 0.0
+    takes_schemas: bool = True
 
     async def enter(self) -> None:
         now = time.monotonic()
@@ -270,14 +328,17 @@ def key_to_send(llm: ChatSettings) -> str | None:
         key = api_key(llm)
     except ConfigError:
         return None
-    theirs = "OPENAI_API_KEY" if "openai" in llm.chat["_target_"] else "OLLAMA_API_KEY"
-    return key or os.environ.get(theirs)
+    target = llm.chat["_target_"]
+    theirs = "OPENAI_API_KEY" if "openai" in target else "OLLAMA_API_KEY"
+    return key if target.startswith("ragauge.") else key or os.environ.get(theirs)
 
 
 @functools.lru_cache(maxsize=16)
 def _endpoint(chat: str, api_key: str | None, requests_per_minute: float | None, pid: int) -> tuple[Any, _Gate]:
     """The LangChain model of a config and its gate, one per process."""
-    return build_chat_model(json.loads(chat), api_key), _Gate(60 / (requests_per_minute or float("inf")))
+    config = json.loads(chat)
+    gate = _Gate(60 / (requests_per_minute or float("inf")), Pace(most_in_flight(config)))
+    return build_chat_model(config, api_key), gate
 
 
 def build_chat_model(chat: Mapping[str, Any], api_key: str | None = None) -> Any:
@@ -304,6 +365,8 @@ def build_chat_model(chat: Mapping[str, Any], api_key: str | None = None) -> Any
         model = with_whole_replies(cls)(**arguments)
         if "max_completion_tokens" in arguments and hasattr(model, "use_limit_name"):
             model.use_limit_name("max_completion_tokens")
+    except RagaugeError:
+        raise
     except Exception as error:
         raise ConfigError(f"chat: {class_name} cannot be made: {redact(str(error))}") from None
     return guard(model)

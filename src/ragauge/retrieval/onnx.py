@@ -1,17 +1,17 @@
 """The transformer of a sentence-transformers model, run by ONNX Runtime on the CPU in single precision.
 
 Prompts, tokenisation, truncation, pooling and normalisation stay with the model's own modules; only the
-network between them is exchanged. It is exported once for each model, kept in the store, and refused
+network between them is exchanged. It is exported once for each model of a user, and refused
 where its vectors, or the scores of a cross-encoder, are not those of torch.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
 import tempfile
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,17 +21,19 @@ import numpy as np
 
 from ragauge.contract import extras
 from ragauge.contract.errors import ConfigError
+from ragauge.retrieval.onnx_encoder import HIDDEN, OnnxEncoder, hidden_states, session_of
 from ragauge.store import Key, Store
 
 if TYPE_CHECKING:
     import torch
 
 PACKAGES = ("onnxruntime", "onnx")  # the second only writes the file
-_VERSION = 1  # of what is exported
+_VERSION = 2  # of what is exported
 _FILE = "model.onnx"
-_HIDDEN = "last_hidden_state"
+_ALONE = "alone"  # beside it: an `OnnxEncoder` of the file gives the same vectors
 # A graph that holds something of its example as a constant is off by 0.01 and more, float noise by 1e-6.
 _TOLERANCE = 1e-4
+_TOLERANCE_ALONE = 1e-5  # of other sums of the same hidden states
 _PROBES = ("", "A river.", "Rain falls on the Alps, \u00e0 Gen\u00e8ve, \u65e5\u672c. " * 4, "word " * 300)
 
 
@@ -56,17 +58,45 @@ class Kind:
     stand_in: Callable[[Any, Any], Any]
 
 
-def run_by_onnx(model: Any, name: str, digest: str, store: Store | None, kind: Kind | None = None) -> None:
+def place_of_exports(store: Path | None) -> Store | None:
+    """The folder of exported models, one for all stores of a user; that of a job's store if it cannot be written.
+
+    It is RAGAUGE_CACHE, else ragauge within XDG_CACHE_HOME or ~/.cache.
+    """
+    named = os.environ.get("RAGAUGE_CACHE") or f"{os.environ.get('XDG_CACHE_HOME') or '~/.cache'}/ragauge"
+    try:
+        place = Path(named).expanduser()
+        place.mkdir(parents=True, exist_ok=True)
+        if os.access(place, os.W_OK):
+            return Store(place)
+    except (OSError, RuntimeError):  # no home, or no place in it
+        pass
+    return None if store is None else Store(store)
+
+
+def encoder_alone(folder: Path, digest: str, place: Store) -> OnnxEncoder | None:
+    """The exported embedding model, run without torch; None if it is not exported, or has parts that torch runs."""
+    entry = place.find(_key(digest, EMBEDDER))
+    if entry is None or not (entry.path / _ALONE).is_file():
+        return None
+    return OnnxEncoder.read(folder, session_of(entry.path / _FILE))
+
+
+def _key(digest: str, kind: Kind) -> Key:
+    packages = {package: version(package) for package in ("torch", "transformers")}
+    output = {} if kind.output == HIDDEN else {"output": kind.output}
+    return Key("onnx", _VERSION, {**packages, **output}, {"model": digest})
+
+
+def run_by_onnx(model: Any, name: str, digest: str, place: Store | None, kind: Kind | None = None) -> None:
     """Replaces a sentence-transformers model's transformer, in place, by one run by ONNX Runtime.
 
-    `digest` is that of the model's files; without a `kind` it is an embedder. The exported file is kept in the store;
-    without a store it is made again each time. ConfigError where the model cannot be exported, or gives others than by
-    torch.
+    `digest` is that of the model's files; without a `kind` it is an embedder. The exported file is kept in the
+    place; without one it is made again each time. ConfigError where the model cannot be exported, or has other results
+    than by torch.
     """
     kind = kind or EMBEDDER
-    packages = {package: version(package) for package in ("torch", "transformers")}
-    output = {} if kind.output == _HIDDEN else {"output": kind.output}
-    key = Key("onnx", _VERSION, {**packages, **output}, {"model": digest})
+    key = _key(digest, kind)
     remedy = f"{kind.group}.backend=torch runs every sentence-transformers model"
 
     def export(folder: Path) -> None:
@@ -82,9 +112,11 @@ def run_by_onnx(model: Any, name: str, digest: str, store: Store | None, kind: K
             raise ConfigError(
                 f"{kind.group}.backend=onnx gives {name} other {kind.what} than torch (by {deviation:.2g}). {remedy}"
             )
+        if kind is EMBEDDER and _is_read_alone(Path(name), model[0].model.session, expected):
+            (folder / _ALONE).touch()
 
-    if store is not None:
-        exchange_transformer(model, store.get(key, export).path / _FILE, kind.stand_in)
+    if place is not None:
+        exchange_transformer(model, place.get(key, export).path / _FILE, kind.stand_in)
         return
     with tempfile.TemporaryDirectory(prefix="ragauge-onnx-") as scratch:
         export(Path(scratch))
@@ -92,11 +124,7 @@ def run_by_onnx(model: Any, name: str, digest: str, store: Store | None, kind: K
 
 @dataclass
 class OnnxTransformer:
-    """Replaces a model's transformer inside a sentence-transformers `Transformer` module.
-
-    Batches of `batch_size` texts are computed side by side, each by one of `threads` threads alone, so that
-    no vector depends on how many threads there are.
-    """
+    """Replaces a model's transformer inside a sentence-transformers `Transformer` module."""
 
     config: Any
     session: Any
@@ -104,43 +132,19 @@ class OnnxTransformer:
     threads: int = 1
 
     def forward(self, **features: Any) -> dict[str, torch.Tensor]:
-        """`last_hidden_state`, float32 [texts, tokens, dimensions], 0 behind the last token of a text.
-
-        Texts of about one length are computed together, and only as far as the longest of them reaches.
-        """
+        """`last_hidden_state` as of `hidden_states`."""
         import torch
 
-        inputs = {node.name: features[node.name].numpy() for node in self.session.get_inputs()}
-        attended = features["attention_mask"].numpy() != 0
-        lengths = attended.shape[1] - np.argmax(attended[:, ::-1], axis=1)
-        order = np.argsort(-lengths, kind="stable")
-        groups = [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
-
-        def run(rows: np.ndarray) -> np.ndarray:
-            feed = {name: values[rows, : lengths[rows[0]]] for name, values in inputs.items()}
-            hidden: np.ndarray = self.session.run([_HIDDEN], feed)[0]
-            return hidden
-
-        with ThreadPoolExecutor(min(self.threads, len(groups))) as pool:
-            found = list(pool.map(run, groups))
-        hidden = np.zeros((*attended.shape, found[0].shape[2]), dtype=np.float32)
-        for rows, values in zip(groups, found, strict=True):
-            hidden[rows, : values.shape[1]] = values
-        return {_HIDDEN: torch.from_numpy(hidden)}
+        values = {name: value.numpy() for name, value in features.items() if torch.is_tensor(value)}
+        return {HIDDEN: torch.from_numpy(hidden_states(self.session, values, self.batch_size, self.threads))}
 
 
 def exchange_transformer(model: Any, file: Path, stand_in: Callable[[Any, Any], Any] = OnnxTransformer) -> None:
     """Replaces the model's own transformer by an exported one."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # whole batches side by side: small products are not worth sharing
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     transformer: Any = model[0]
     config = transformer.model.config
     del transformer.model  # as a torch module it could be replaced by another only
-    transformer.model = stand_in(config, session)
+    transformer.model = stand_in(config, session_of(file))
 
 
 def _probe(model: Any) -> np.ndarray:
@@ -150,10 +154,19 @@ def _probe(model: Any) -> np.ndarray:
     return np.concatenate([together, *alone])
 
 
-EMBEDDER = Kind("embedder", "vectors", _HIDDEN, _probe, OnnxTransformer)
+def _is_read_alone(folder: Path, session: Any, expected: np.ndarray) -> bool:
+    """Whether an `OnnxEncoder` of the model gives the probes' vectors."""
+    encoder = OnnxEncoder.read(folder, session)
+    if encoder is None:
+        return False
+    found = [encoder.encode(texts, 8) for texts in (_PROBES, *([text] for text in _PROBES))]
+    return bool(np.abs(np.concatenate(found) - expected).max() <= _TOLERANCE_ALONE)
 
 
-def export_transformer(transformer: Any, file: Path, output: str = _HIDDEN) -> None:
+EMBEDDER = Kind("embedder", "vectors", HIDDEN, _probe, OnnxTransformer)
+
+
+def export_transformer(transformer: Any, file: Path, output: str = HIDDEN) -> None:
     """Writes the network from token ids to one of its outputs, for any number of texts of any length.
 
     `transformer` is a model's first module. ValueError where the weights are not float32.
@@ -179,7 +192,7 @@ def export_transformer(transformer: Any, file: Path, output: str = _HIDDEN) -> N
             return self.network(**dict(zip(names, values, strict=True)), return_dict=True)[output]
 
     axes = {0: "texts", 1: "tokens"}
-    output_axes = axes if output == _HIDDEN else {0: "texts"}
+    output_axes = axes if output == HIDDEN else {0: "texts"}
     with warnings.catch_warnings(), torch.inference_mode():
         # It warns of all that might become a constant; whether anything did is what the probes show.
         warnings.simplefilter("ignore")

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -20,9 +21,7 @@ _SHOWN = ("query", "answer_reference", "answer", "label", "ir_score")
 _METRICS = (
     "ir_score", "correct_share", "hallucination_share", "judge_share_1", "judge_share_missing", "cost_usd",
 )  # fmt: skip
-_BOARD = (
-    "system", "ir_score", "correct_share", "judge_share_1", "hallucination_share", "judge_share_missing",
-)  # fmt: skip
+_BOARD = ("ir_score", "correct_share", "judge_share_1", "hallucination_share", "rejection_share")
 
 
 class Figure:
@@ -43,18 +42,28 @@ class Figure:
 
 
 def job_html(
-    name: str, run_id: str, folder: Path | None, metrics: Mapping[str, float], outcomes: pd.DataFrame | None
+    name: str,
+    run_id: str,
+    folder: Path | None,
+    metrics: Mapping[str, float],
+    outcomes: pd.DataFrame | None,
+    asked: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """HTML of a job: name, MLflow run, folder, main metrics and first topics."""
+    """HTML of a job: name, MLflow run, folder, the measures `asked` for ({name: label}), main metrics, first topics.
+
+    A metric that is not known has no column.
+    """
+    words = {**asked, **{metric: METRICS[metric].words for metric in _METRICS}}
     shown = [
-        (METRICS[metric].words, _interval(metrics, metric) if metric != "cost_usd" else f"{metrics[metric]:.4f}")
-        for metric in _METRICS
-        if metric in metrics
+        (words[metric], _interval(metrics, metric) if metric != "cost_usd" else f"{metrics[metric]:.4f}")
+        for metric in words
+        if not math.isnan(metrics.get(metric, math.nan))
     ]
     where = f"run {run_id}" + ("" if folder is None else f" · {folder}")
     parts = [_heading(name, where), _table([label for label, _ in shown], [[value for _, value in shown]])]
     if outcomes is not None:
-        columns = [column for column in _SHOWN if column in outcomes]
+        columns = [column for column in _SHOWN if column in outcomes and outcomes[column].notna().any()]
+        columns += [measure for measure in asked if measure in outcomes]
         rows = outcomes[columns].head(_ROWS).astype(object).to_numpy().tolist()
         parts.append(_table(columns, rows))
         if len(outcomes) > _ROWS:
@@ -62,13 +71,22 @@ def job_html(
     return _framed(parts)
 
 
+def short_board(board: pd.DataFrame, asked: Sequence[str]) -> pd.DataFrame:
+    """The columns of a leaderboard that are known: system, and measures with their intervals, those `asked` for first.
+
+    A measure is left out if no system has a value.
+    """
+    measures = [name for name in dict.fromkeys((*asked, *_BOARD)) if name in board and board[name].notna().any()]
+    return board[["system", *(f"{name}{end}" for name in measures for end in ("", "_lo", "_hi"))]]
+
+
 def sweep_html(
     groups: Sequence[tuple[str, str, pd.DataFrame, Mapping[str, Figure]]],
 ) -> str:
-    """HTML of a sweep: the leaderboard and first figure of each group (name, run id, leaderboard, figures)."""
+    """HTML of a sweep: the short leaderboard and first figure of each group (name, run id, leaderboard, figures)."""
     parts = []
     for name, run_id, board, figures in groups:
-        columns = [column for column in _BOARD if column in board and board[column].notna().any()]
+        columns = [str(name) for name in board if f"{name}_lo" in board or name == "system"]
         rows = [
             [row["system"] if c == "system" else _interval(row, c) for c in columns] for row in board.to_dict("records")
         ]

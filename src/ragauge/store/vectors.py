@@ -16,7 +16,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 import numpy as np
 from filelock import FileLock, Timeout
 
+from ragauge.contract.errors import DataError
 from ragauge.contract.plain_files import open_plain, plain_files, read_json_object, remove_all
 from ragauge.contract.progress import progress
 from ragauge.store._entries import canonical_json, locked
@@ -50,6 +51,26 @@ def vectors_name(identity: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical_json(identity).encode()).hexdigest()[:32]
 
 
+class NotComputed(Exception):
+    """Raised within `nothing_computed` where vectors or pair scores are not in the store; `stage` needs them."""
+
+    stage = ""
+
+
+_computes = True
+
+
+@contextmanager
+def nothing_computed() -> Iterator[None]:
+    """No vector and no pair score is computed in this process within the block: NotComputed where one would be."""
+    global _computes
+    before, _computes = _computes, False
+    try:
+        yield
+    finally:
+        _computes = before
+
+
 class VectorCache:
     """The vectors of one model in a store; several processes and machines may use it at a time.
 
@@ -64,10 +85,20 @@ class VectorCache:
         self._title = title
         self._unit = "text" if kind == VECTORS else "pair"
 
+    def missing(self, texts: Sequence[Item]) -> list[Item]:
+        """The texts whose vectors the cache lacks."""
+        found, _ = _look_up(_text_keys(texts), self.folder)
+        return [texts[i] for i in np.flatnonzero(~found).tolist()]
+
     def get(
-        self, texts: Sequence[Item], embed: Callable[[list[Item]], np.ndarray], at_once: int | None = None
+        self,
+        texts: Sequence[Item],
+        embed: Callable[[list[Item]], np.ndarray | Iterable[tuple[Sequence[int], np.ndarray]]],
+        at_once: int | None = None,
     ) -> np.ndarray:
         """Vectors of distinct texts, float32 [len(texts), dimensions]; embeds and keeps missing ones.
+
+        embed: the vectors of the given texts, or pieces of them, (positions, vectors). Each is kept when it comes.
 
         A slice of texts is claimed at a time, so that processes embed beside each other, and no text is embedded twice.
         Texts that another process embeds are waited for, when all else is done. at_once: texts of a slice at least,
@@ -84,6 +115,8 @@ class VectorCache:
         missing = np.array(sorted(np.flatnonzero(~found).tolist(), key=lambda i: -_length(texts[i])), dtype=int)
         if vectors is not None and not len(missing):
             return vectors
+        if not _computes:
+            raise NotComputed
         with locked(self._lock):
             _tidy(self.folder)
         pause = _PAUSE
@@ -106,10 +139,12 @@ class VectorCache:
                 began = time.monotonic()
                 with claim:
                     new = embed([texts[i] for i in free])
-                    seen.add(_write_segment(self.folder, keys[free], new))
-                vectors = _with_rows(vectors, len(texts), free, new)
+                    for rows, part in [(range(len(free)), new)] if isinstance(new, np.ndarray) else new:
+                        of_part = free[np.asarray(rows, dtype=np.intp)]
+                        seen.add(_write_segment(self.folder, keys[of_part], part))
+                        vectors = _with_rows(vectors, len(texts), of_part, part)
+                        bar.update(len(of_part))
                 missing = missing[~np.isin(missing, free)]
-                bar.update(len(free))
                 faster = int(_SLICE_SECONDS / max(time.monotonic() - began, 1e-6))
                 size = max(size, min(size * faster, _MERGED))
         assert vectors is not None
@@ -120,6 +155,8 @@ def _with_rows(vectors: np.ndarray | None, n: int, rows: np.ndarray, new: np.nda
     """The vectors, float32 [n, d], with those of `new` at `rows`; made where there are none."""
     if vectors is None:
         vectors = np.zeros((n, new.shape[1]), dtype=np.float32)
+    if new.shape[1] != vectors.shape[1]:
+        raise DataError(f"the embedder gives vectors of {new.shape[1]:,} numbers, and gave {vectors.shape[1]:,} before")
     vectors[rows] = new
     return vectors
 
@@ -245,8 +282,8 @@ def _tidy(folder: Path) -> None:
     twice, which does no harm.
     """
     for draft in folder.glob("draft-*"):
-        if time.time() - draft.lstat().st_mtime > _ABANDONED:
-            with suppress(OSError):
+        with suppress(OSError):  # such as one that its process has finished since
+            if time.time() - draft.lstat().st_mtime > _ABANDONED:
                 remove_all(draft)
     small = []
     for path in _segments(folder):

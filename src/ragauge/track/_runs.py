@@ -9,10 +9,11 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
@@ -68,6 +69,14 @@ class Run:
     def tag(self, tags: Mapping[str, str]) -> None:
         """Sets tags, without secrets."""
         self._tags |= _texts(tags)
+
+    def add_to_note(self, sentences: Sequence[str]) -> None:
+        """Adds sentences that the run's description lacks to its end."""
+        if not sentences:
+            return
+        note = self._tags.get(_NOTE_TAG) or self.client.get_run(self.run_id).data.tags.get(_NOTE_TAG, "")
+        new = [escape(redact(sentence), quote=False) for sentence in sentences]
+        self._tags[_NOTE_TAG] = "\n\n".join([note, *(sentence for sentence in new if sentence not in note)])
 
     def metrics(
         self,

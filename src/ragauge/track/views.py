@@ -10,13 +10,16 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shlex
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from ragauge.contract.metrics import IR_SCORE, in_group
+from ragauge.track.connection import absolute_uri, tracking_uri
 
 OWN = "ragauge-"  # how the keys of ragauge's views begin
 JOBS, CHARTS = f"{OWN}jobs", f"{OWN}charts"
@@ -28,7 +31,7 @@ _COLUMNS = [
     *(f"tags.`{name}`" for name in ("judge", "chunker", "measure", "sweep_id")),
 ]  # fmt: skip
 TOKENS = "tokens"  # the step chart {N: N}, the x-axis of the others: MLflow calls their own one "Step"
-_BARS = ("ir_score", "correct_share", "hallucination_share", "judge_share_1", "judge_share_3")
+BARS = ("ir_score", "correct_share", "hallucination_share", "judge_share_1", "judge_share_3")
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,11 @@ def jobs_view() -> View:
     return View(JOBS, "ragauge: jobs", _table("tags.role = 'job'"))
 
 
-def charts_view(sweep_id: str, n_tokens: int, group: str = "", number: int = 1) -> View:
+def charts_view(sweep_id: str, n_tokens: int, group: str = "", number: int = 1, bars: Collection[str] = BARS) -> View:
     """The jobs of a sweep at one budget, the best first: IR score against N, and the judge's shares.
 
     In a sweep with several groups of comparable jobs, those that carry the tag `group`; `number` counts them from 1,
-    and the first stands at CHARTS.
+    and the first stands at CHARTS. `bars` are the metrics of BARS that have a chart.
     """
     section = "ragauge-section"
     search = f"tags.role = 'job' and tags.sweep_id = '{sweep_id}' and tags.n_tokens = '{n_tokens}'"
@@ -64,7 +67,10 @@ def charts_view(sweep_id: str, n_tokens: int, group: str = "", number: int = 1) 
     state = {
         **_table(search),
         "orderByKey": "metrics.`ir_score`",
-        "compareRunCharts": [_line("ir_score_at_n", section), *(_bar(metric, section) for metric in _BARS)],
+        "compareRunCharts": [
+            _line("ir_score_at_n", section),
+            *(_bar(metric, section) for metric in BARS if metric in bars),
+        ],
         "compareRunSections": [
             {
                 "uuid": section,
@@ -94,11 +100,6 @@ def sweep_page(experiment_id: str, sweep_id: str, group: str = "") -> str:
     """The address of the runs of a sweep, or of one of its groups, within MLflow's UI."""
     search = f"tags.sweep_id = '{sweep_id}'" + (f" and tags.group = '{group}'" if group else "")
     return f"#/experiments/{experiment_id}/runs?searchFilter=" + quote(search)
-
-
-def experiment_page(experiment_id: str) -> str:
-    """The address of an experiment within MLflow's UI; `description` stands at its head."""
-    return f"#/experiments/{experiment_id}"
 
 
 def run_page(experiment_id: str, run_id: str) -> str:
@@ -186,3 +187,14 @@ def _line(metric: str, section: str) -> dict[str, Any]:
         "yAxisExpressions": [],
         "ignoreOutliers": False,
     }
+
+
+def where_text(uri: str, page: str) -> str:
+    """How to open a page of MLflow's UI: the server's address, or the command to start one."""
+    if uri.startswith(("http://", "https://")):
+        return f"MLflow UI: {uri.rstrip('/')}/{page}"
+    here = absolute_uri(uri) == absolute_uri(tracking_uri())
+    make = Path("Makefile")
+    by_make = "make ui, or " if make.is_file() and "\nui:" in make.read_text(encoding="utf-8", errors="replace") else ""
+    start = f"{by_make}ragauge ui" if here else f"ragauge ui --tracking-uri {shlex.quote(uri)}"
+    return f"MLflow UI: {start}; then http://127.0.0.1:5000/{page}"

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chat_server import UNTOLD, ChatServer, faults_at
+from chat_server import COMPLAINT, UNTOLD, ChatServer, faults_at, first_of
 from ragauge.answering.judges import ChatJudge, NoJudge
-from ragauge.answering.judges._chat import VERDICT_SCHEMA
+from ragauge.answering.judges._chat import VERDICT, cut_verdict
 from ragauge.answering.judges.frame import truths
 from ragauge.contract import frames, identity
 from ragauge.contract.component import Tools
@@ -95,17 +95,18 @@ def test_the_schema_goes_where_the_server_takes_it(kind: str, schema: Any, where
     if where is None:
         assert "response_format" not in body
     elif where == "format":
-        assert body["format"] == VERDICT_SCHEMA
+        assert body["format"] == VERDICT
     else:
-        assert body["response_format"]["json_schema"]["schema"] == VERDICT_SCHEMA
+        assert body["response_format"]["json_schema"]["schema"] == VERDICT
 
 
 def _faulty_replies(bad: str, times: int) -> Callable[[str], str]:
     asked: dict[str, int] = {}
 
     def reply(prompt: str) -> str:
-        asked[prompt] = asked.get(prompt, 0) + 1
-        return bad if asked[prompt] <= times else honest(prompt)
+        first = first_of(prompt)
+        asked[first] = asked.get(first, 0) + 1
+        return bad if asked[first] <= times else honest(first)
 
     return reply
 
@@ -118,8 +119,7 @@ def test_an_unreadable_reply_is_asked_for_once_more(mode: Any, bad: str, tools: 
         verdicts = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
         assert sum(server.calls.values()) == 2
         assert verdicts["label"].tolist() == [5]
-        one_call = len(next(iter(server.calls)).split())
-        assert verdicts["prompt_tokens"].tolist() == [2 * one_call]
+        assert verdicts["prompt_tokens"].tolist() == [sum(len(prompt.split()) for prompt in server.calls)]
         again = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
         assert sum(server.calls.values()) == 2
     assert again["label"].tolist() == [5]
@@ -140,16 +140,36 @@ def test_a_reply_that_stays_unreadable_is_a_missing_verdict_with_its_text(mode: 
 
 
 def test_a_readable_reply_that_was_cut_does_not_count_and_a_later_run_asks_again(tools: Tools) -> None:
-    with ChatServer(reply=honest, faults=lambda prompt, n: "length" if n == 0 else None) as server:
+    with ChatServer(reply=lambda prompt: honest(first_of(prompt)), faults=lambda prompt, n: "length") as server:
         part = judge(server.url, mode="batch")
         verdicts = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
-        assert sum(server.calls.values()) == 1
+        assert sum(server.calls.values()) == 2
+        assert [COMPLAINT + "it is too long." in prompt for prompt in server.calls] == [False, True]
         assert verdicts["status"].tolist() == ["unreadable"]
         assert "cut" in verdicts["error"][0].partition(": ")[0]
         run_begins()
+        server.faults = lambda prompt, n: None
         verdicts = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
-        assert sum(server.calls.values()) == 2
+        assert sum(server.calls.values()) == 3
     assert verdicts["label"].tolist() == [5]
+
+
+def test_a_verdict_that_was_cut_in_its_reason_has_its_class(tools: Tools) -> None:
+    endless = '{\n  "label": 4,\n  "reason": "The answer is not the reference answer. The answer is not the re'
+    with ChatServer(reply=lambda prompt: endless, faults=lambda prompt, n: "length") as server:
+        verdicts = judge(server.url).judge(TOPICS, EVIDENCE, answers(("q1", 1, "wrong")), tools)
+        assert sum(server.calls.values()) == 1
+    assert verdicts[["label", "status"]].to_numpy().tolist() == [[4, "ok"]]
+    assert verdicts["reason"][0].endswith("is not the re")
+    assert cut_verdict('```json\n{"label": "5", "reason": "It') == (5, "It")
+    assert cut_verdict('{"label": 5, "reason": "It is \\"so\\".", "note": "') == (5, 'It is \\"so\\".')
+    for unclear in (
+        '{"label": 5',
+        '{"reason": "It',
+        '{"label": 6, "reason": "',
+        '{"label": 4, "reason": "a", "label": 5, ',
+    ):
+        assert cut_verdict(unclear) is None
 
 
 def test_a_call_that_fails_is_a_missing_verdict_with_its_error(tools: Tools) -> None:
@@ -235,11 +255,11 @@ def test_verdicts_are_counted_where_the_server_tells_no_usage(tools: Tools) -> N
 def test_of_a_reply_that_is_asked_for_once_more_only_what_is_paid_now_counts(tools: Tools) -> None:
     with ChatServer(reply=_faulty_replies("unreadable", 1)) as server:
         part = judge(server.url, concurrency=1, retries=0)
-        server.faults = lambda prompt, n: "500" if n else None
+        server.faults = lambda prompt, n: "500" if COMPLAINT in prompt else None
         part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
         server.faults = lambda prompt, n: None
         again = part.judge(TOPICS, EVIDENCE, answers(("q1", 1, "right 5")), tools)
-        words = len(next(iter(server.calls)).split())
+        words = len(list(server.calls)[-1].split())
     assert costs_of_replies(again, "judge_")["judge_prompt_tokens"] == words
     assert costs_of_replies(again, "judge_")["judge_llm_calls"] == 1
 
@@ -456,7 +476,7 @@ def test_needs_are_the_requests_that_judging_then_makes(mode: Any, tools: Tools)
     ("fields", "says"),
     [
         ({"mode": "both"}, "judge.mode='both'"),
-        ({"schema": "json"}, "judge.schema='json'"),
+        ({"schema": "json"}, "schema='json'"),
         ({"max_candidates": 0}, "judge.max_candidates=0"),
         ({"repeat": -1}, "judge.repeat=-1"),
         ({"prompt": "$question"}, "prompt"),

@@ -229,7 +229,7 @@ class TestPyTerrierPipeline:
             with pytest.raises(ConfigError, match=r"retriever\.top_k=0"):
                 made(spec, top_k=0)
             assert made(spec, top_k=1).top_k == 1
-        cut = {"version": 1, "top_k": values_of("common/hits")["top_k"], "revision": 1}
+        cut = {"version": 1, "top_k": values_of("hydra/shared/hits")["top_k"], "revision": 1}
         assert identity(PyTerrierPipeline(spec)) == {"component": "pyterrier", "pipeline": spec, "index": None, **cut}
         assert identity(LangChainRetriever(spec)) == {"component": "langchain", "retriever": spec, **cut}
 

@@ -162,6 +162,8 @@ def test_a_world_by_hand_in_all_files_metrics_and_lines(corpus: Path, capsys: py
         f"depth: 1 parts were first found at ranks 3 to 4; ranks 5 to 8 would bring about 1.1 more (95 % 0.0 to "
         f"{upper:.1f}, 21.4% of all up to there)",
         "evidence that none of these retrievers ranks so far up is in no such number",
+        f"next: ragauge -m retriever=first,second dataset=jsonl dataset.docs={corpus / 'docs.jsonl'} "
+        f"dataset.topics={corpus / 'annotated.jsonl'}",
     ]
 
 
@@ -199,9 +201,10 @@ def test_replies_none_of_which_can_be_read_end_with_4_and_no_file(
         (["out=topics.csv"], "out=topics.csv: allowed are names that end in .jsonl"),
         (["evaluator=llm"], "evaluator=llm: no chat model grades passages"),
         (["deep=5"], "unknown key 'deep'"),
+        (["dataset=samples", "dataset.path=questions.jsonl"], "dataset=samples: it has no documents to find"),
         (["dataset=sample"], "have evidence (or are unanswerable), so there is nothing to annotate"),
     ],
-    ids=range(14),
+    ids=range(15),
 )  # fmt: skip
 def test_bad_input_gets_one_line_before_anybody_is_asked(
     given: list[str], message: str, corpus: Path, capsys: pytest.CaptureFixture[str]

@@ -18,6 +18,7 @@ from scipy.stats import t
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.finding import Grid, Num
 from ragauge.contract.jobs import Jobs
+from ragauge.contract.settings import Settings
 from ragauge.measures import Substring
 from ragauge.plugins.annotate.corrected import corrected_mean
 from ragauge.plugins.annotate.finding import ByPeoplesEvidence, OfSystemsByPeoplesEvidence
@@ -202,7 +203,7 @@ def test_a_job_is_scored_by_the_quotes_of_people(small: SmallPipelines, tmp_path
     pipeline = small()
     job: Any = SimpleNamespace(
         pipeline=pipeline, frame=pipeline.frame, outcomes=pipeline.outcomes, n_tokens=8,
-        cfg=SimpleNamespace(human_evidence=str(sheet)),
+        settings=Settings(human_evidence=str(sheet)),
     )  # fmt: skip
     found = ByPeoplesEvidence().compute(job, {})
     assert found is not None

@@ -53,7 +53,8 @@ def texts(llm: ChatLLM, store: Store, prompts: list[str] = PROMPTS) -> list[str 
 
 def open_rows(store: Store) -> tuple[int, int]:
     with sqlite3.connect(store.root / "ledger.db") as ledger:
-        counts = [ledger.execute(f"SELECT COUNT(*) FROM {name}").fetchone()[0] for name in ("batches", "submitted")]
+        tables = ("batches", "claims WHERE batch <> ''")
+        counts = [ledger.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables]
     return counts[0], counts[1]
 
 
@@ -64,8 +65,8 @@ def test_a_stage_is_one_batch_at_half_the_price_and_is_paid_once(store: Store) -
         assert texts(llm, store) == REPLIES
     assert server.steps == Counter(create=1, look=1, content=1)
     assert [reply.text for reply in found] == [*REPLIES, REPLIES[0]]
-    assert (found[0].prompt_tokens, found[0].completion_tokens) == (3, 5)
-    assert found[0].cost_usd == pytest.approx((3 * 1.0 + 5 * 2.0) / 2e6)
+    assert (found[0].usage.prompt_tokens, found[0].usage.completion_tokens) == (3, 5)
+    assert found[0].usage.cost_usd == pytest.approx((3 * 1.0 + 5 * 2.0) / 2e6)
     assert llm.spent(store) == pytest.approx(server.charged)
     assert open_rows(store) == (0, 0)
 
@@ -155,7 +156,7 @@ def test_a_request_without_a_reply_is_in_the_next_batch(store: Store, fate: str)
         found = model(server).ask(PROMPTS, store, "answers")
     assert [reply.text for reply in found] == REPLIES
     assert server.submitted == Counter(PROMPTS) + Counter([PROMPTS[2]])
-    assert found[2].calls == 1 + (fate in ("empty", "broken", "missing"))
+    assert found[2].usage.calls == 1 + (fate in ("empty", "broken", "missing"))
 
 
 def test_refusals_and_odd_lines_are_told(store: Store, caplog: pytest.LogCaptureFixture) -> None:

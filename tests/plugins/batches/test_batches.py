@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from batch_server import BatchServer
-from chat_server import ChatServer
+from chat_server import COMPLAINT, ChatServer, first_of
 from dying import Killed, dying
 from ragauge.answering.judges import ChatJudge
 from ragauge.contract.errors import ConfigError, GateError, MissingError, RagaugeError, WaitingError
@@ -61,7 +61,8 @@ def replies(prompts: list[str] = PROMPTS) -> list[str]:
 
 def open_rows(store: Store) -> tuple[int, int]:
     with sqlite3.connect(store.root / "ledger.db") as ledger:
-        counts = [ledger.execute(f"SELECT COUNT(*) FROM {name}").fetchone()[0] for name in ("batches", "submitted")]
+        tables = ("batches", "claims WHERE batch <> ''")
+        counts = [ledger.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables]
     return counts[0], counts[1]
 
 
@@ -77,10 +78,10 @@ def test_a_stage_is_one_batch_of_the_same_requests_at_half_the_price_and_is_paid
         now.ask(PROMPTS[:1], store, "answers", options=options, salt="again")
     assert [reply.text for reply in found] == replies([*PROMPTS, PROMPTS[0]])
     assert [reply.cached for reply in found] == [False] * 7 + [True]
-    assert found[0].cost_usd == pytest.approx((3 * 1.0 + 5 * 2.0) / 2e6)
-    assert llm.spent(store) == pytest.approx(server.charged) == pytest.approx(sum(r.cost_usd for r in found))
-    assert now.spent(store) == pytest.approx(2 * found[0].cost_usd)
-    assert {**json.loads(line)["body"], "stream": False} == server.bodies[0]
+    assert found[0].usage.cost_usd == pytest.approx((3 * 1.0 + 5 * 2.0) / 2e6)
+    assert llm.spent(store) == pytest.approx(server.charged) == pytest.approx(sum(r.usage.cost_usd for r in found))
+    assert now.spent(store) == pytest.approx(2 * found[0].usage.cost_usd)
+    assert json.loads(line)["body"] == server.bodies[0]
     assert open_rows(store) == (0, 0)
 
 
@@ -179,10 +180,10 @@ def test_a_request_without_a_reply_is_in_the_next_batch(store: Store, fate: str)
     assert [reply.text for reply in found] == replies()
     assert server.submitted == Counter(PROMPTS) + Counter([PROMPTS[2]])
     charged = fate in ("empty", "broken", "missing")  # at the most it can cost where nothing was told
-    assert found[2].calls == 1 + charged
+    assert found[2].usage.calls == 1 + charged
     lost = {"broken", "missing"} & {fate}
-    told = server.charged - (found[0].cost_usd - BOUND if lost else 0)
-    assert llm.spent(store) == pytest.approx(told) == pytest.approx(sum(reply.cost_usd for reply in found))
+    told = server.charged - (found[0].usage.cost_usd - BOUND if lost else 0)
+    assert llm.spent(store) == pytest.approx(told) == pytest.approx(sum(reply.usage.cost_usd for reply in found))
 
 
 def test_a_request_that_is_refused_for_good_or_too_often_is_a_missing_answer(
@@ -244,9 +245,11 @@ def test_a_reply_that_cannot_be_read_is_asked_for_once_more_in_a_run(store: Stor
     with BatchServer() as server:
         llm = model(server, retries=0)
         found = llm.ask(PROMPTS, store, "verdicts", readers=[read] * len(PROMPTS))
-    assert server.submitted == Counter(PROMPTS) + Counter([PROMPTS[0]])
-    assert [reply.calls for reply in found] == [2, *[1] * 6]
-    assert llm.spent(store) == pytest.approx(server.charged) == pytest.approx(sum(r.cost_usd for r in found))
+    again = [prompt for prompt in server.submitted if COMPLAINT in prompt]
+    assert list(map(first_of, again)) == [PROMPTS[0]]
+    assert server.submitted == Counter(PROMPTS) + Counter(again)
+    assert [reply.usage.calls for reply in found] == [2, *[1] * 6]
+    assert llm.spent(store) == pytest.approx(server.charged) == pytest.approx(sum(r.usage.cost_usd for r in found))
 
 
 def test_the_cap_counts_what_is_submitted_and_a_batch_is_as_large_as_it_allows(store: Store) -> None:

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from ragauge.llms.databases import Planned
-from ragauge.llms.ledger import Call, Ledger
+from ragauge.contract.usage import Usage
+from ragauge.llms.budgets import Begun, Planned
+from ragauge.llms.finished import Call
+from ragauge.llms.ledger import Ledger
 from ragauge.plugins.batches import table
 from ragauge.plugins.batches.table import OpenBatch, Request
 
 
 def call(key: str, usd: float, budget: str = "b") -> Call:
-    return Call(key, "{}", f"reply to {key}", "stop", 3, 4, usd, 0.0, budget)
+    return Call(key, "{}", f"reply to {key}", "stop", Usage(3, 4, usd, 0.0, 1), budget)
 
 
 def wants(**usd: float) -> list[Request]:
@@ -26,8 +28,9 @@ def test_what_enters_what_is_open_and_what_is_settled(tmp_path: Path) -> None:
     ledger.add(call("paid", 1.0))
     ledger.add(call("of another budget", 50.0, "c"))
     flying = "f1" * 32
-    assert ledger.claim(flying)
-    assert ledger.reserve(Planned(flying, "b", "m", 2.0, 10.0)).reserved
+    assert ledger.begin(Planned(flying, "b", "m", 2.0, 10.0)).result() == Begun(
+        True, reserved=True, needed=2.0, spent=1.0
+    )
     # 10 less 1 that is paid and 2 in flight.
     assert table.enter(ledger, early, wants(a=2.0), 10.0) == ({"a"}, pytest.approx(5.0))
     # Of the 5 that are left b and c take all; a stands in another batch; behind d, which does not fit, none is tried.

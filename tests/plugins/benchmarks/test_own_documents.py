@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment.stages.order import question_stages
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.plugins.benchmarks.beir import Beir
 from ragauge.retrieval.retrievers import RecordedRetrieval
@@ -58,7 +57,7 @@ def test_the_document_that_a_query_is_leaves_its_ranking(
     kept = small(dataset=beir(tmp_path, title_in_text=title_in_text, own_document="keep"), **parts)
     assert found(kept)[1] == {"a1": pytest.approx(1 / 3), "7": 1.0}
     # The time that this takes is none of the system's.
-    of_system = question_stages(job.stages)
+    of_system = job.question_stages
     assert "without_own" not in [stage.name for stage in of_system]
     assert not any(read.name == "docs" for stage in of_system for read in stage.reads)
 

@@ -18,7 +18,8 @@ from quoting import Quoting
 from ragauge.answering import ChatGenerator, NoLLM, RecordedAnswers
 from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract.errors import ConfigError
-from ragauge.experiment.needs import added_up, needs
+from ragauge.experiment.dry_run import needs
+from ragauge.experiment.need_sums import added_up
 from ragauge.experiment.stages.checks import check_measures
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.findings.answers import warnings_of

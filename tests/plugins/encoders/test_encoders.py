@@ -261,7 +261,7 @@ def test_the_identity_is_that_of_the_weights_and_not_of_the_place(sparse: Path, 
     scorer = {"kind": "SparseEncoder", "digest": known["scorer"]["digest"], "device": "cpu", "version": 1}
     assert known == {
         "component": "learned_sparse", "version": 1, "model": sparse.name, "scorer": scorer,
-        "top_k": values_of("common/hits")["top_k"],
+        "top_k": values_of("hydra/shared/hits")["top_k"],
     }  # fmt: skip
     index = {"index": "learned_sparse", "version": 1, "scorer": scorer}
     assert LearnedSparse(str(sparse)).index_identity() == index

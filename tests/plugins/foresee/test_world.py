@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from ragauge.estimate import fit_predictor
 from ragauge.estimate.intervals import bounded_mean
 from ragauge.estimate.portable import portable
-from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.request import JobFolder
 from ragauge.experiment.setup import config
 from ragauge.plugins.foresee.reference import READ_BY, Reference, as_settings
 from ragauge.plugins.foresee.window import execute, foreseen, lines

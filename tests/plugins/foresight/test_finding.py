@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from matplotlib.colors import to_hex
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Num, Tagged, columns_of
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.settings import Foreseen, Settings
 from ragauge.plugins.foresight.finding import best_of, best_sentence, foresight_figure, foresight_grid
 from ragauge.plugins.foresight.measures import Foresight
 from ragauge.plugins.foresight.target import Target
@@ -126,7 +126,7 @@ def test_the_figure_has_the_best_at_the_top_and_a_line_at_chance_and_at_the_ir_s
 
 def test_a_target_that_is_no_measure_of_the_job_is_refused_before_any_work() -> None:
     em, length = AnswerMeasureInfo("em", "EM", unit="share"), AnswerMeasureInfo("length", "Length", of="context")
-    cfg: Any = SimpleNamespace(foresight=SimpleNamespace(target="em"))
-    Target().check(cfg, [em])
+    settings = Settings(foresight=Foreseen(target="em"))
+    Target().check(settings, [em])
     with pytest.raises(ConfigError, match=r"foresight.target='em': allowed are judge$"):
-        Target().check(cfg, [length])
+        Target().check(settings, [length])

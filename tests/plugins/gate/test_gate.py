@@ -16,8 +16,8 @@ from hydra import compose, initialize_config_dir
 from omegaconf import open_dict
 
 from ragauge.answering.judges import LexicalJudge
-from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
+from ragauge.experiment.request import JobFolder
 from ragauge.experiment.setup import config
 from ragauge.plugins.gate.command import main
 from ragauge.track import Reader

@@ -10,7 +10,9 @@ import pytest
 
 from ragauge.contract.errors import DataError
 from ragauge.datasets.labels import with_human_labels
+from ragauge.experiment.sweep.reports import found
 from ragauge.plugins.labels.command import main
+from ragauge.plugins.labels.sheet import answers_of, make_sheet
 from sweep_records import job_json
 
 SYSTEMS = ("bm25", "sim")
@@ -53,6 +55,14 @@ def write_sweep(folder: Path, judged: bool = True, alike: bool = False) -> Path:
 
 def outcomes(folder: Path, number: int) -> pd.DataFrame:
     return pd.read_parquet(folder / str(number) / "outcomes.parquet")
+
+
+def test_without_a_budget_few_answers_are_all_drawn(tmp_path: Path) -> None:
+    folder = write_sweep(tmp_path / "sweep")
+    rows = answers_of(found(str(folder), None))
+    few = rows[rows["qid"].isin(rows["qid"].unique()[:3])].reset_index(drop=True)
+    sheet = make_sheet(few, None, 0, tmp_path / "labels.csv")
+    assert set(sheet.rows["qid"]) == set(few["qid"])
 
 
 def test_a_larger_budget_keeps_what_was_drawn_and_labelled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

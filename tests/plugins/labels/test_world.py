@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from ragauge.contract.errors import DataError
 from ragauge.contract.finding import Grid, Num
 from ragauge.contract.outcomes import CLUSTER
+from ragauge.contract.settings import Settings
 from ragauge.estimate.ppi import cross_fit
 from ragauge.plugins.labels.command import main
 from ragauge.plugins.labels.finding import ByOtherLabels, OfSystemsByOtherLabels
@@ -300,7 +301,7 @@ def test_shares_by_older_labels_weigh_them_and_take_topics_and_clusters_for_unit
     other = rate([(q, float(c != "5"), 1 / float(p)) for q, _, label, c, p in old if label != "5"])
     rows = pd.DataFrame({"qid": list(NEW), "label": pd.array(list(NEW.values()), "Int8"), CLUSTER: list("xxyyzw")})
     new = rate([(cluster, float(label == 5), 1.0) for cluster, label in zip("xxyyzw", NEW.values(), strict=True)])
-    job: Any = SimpleNamespace(outcomes=rows, cfg=SimpleNamespace(human_labels_from=tmp_path / "then.csv"))
+    job: Any = SimpleNamespace(outcomes=rows, settings=Settings(human_labels_from=str(tmp_path / "then.csv")))
     found = ByOtherLabels().compute(job, {})  # type: ignore[arg-type]
     assert found is not None
     z = 1.959963984540054
@@ -320,9 +321,11 @@ def test_shares_by_older_labels_weigh_them_and_take_topics_and_clusters_for_unit
     assert f"by 8 labels of other answers (Rogan-Gladen): right {value:.1%}" in line
     assert line.endswith(f"judged 50.0%; sensitivity {q1:.2f}, specificity {q0:.2f}")
     # With a sample only the judged ones count.
-    some: Any = SimpleNamespace(outcomes=rows.assign(judged=[True, False, False, True, True, True]), cfg=job.cfg)
+    some: Any = SimpleNamespace(
+        outcomes=rows.assign(judged=[True, False, False, True, True, True]), settings=job.settings
+    )
     assert ByOtherLabels().compute(some, {}).value[0].value == 0.25  # type: ignore
-    none: Any = SimpleNamespace(outcomes=rows.assign(label=pd.array([None] * 6, "Int8")), cfg=job.cfg)
+    none: Any = SimpleNamespace(outcomes=rows.assign(label=pd.array([None] * 6, "Int8")), settings=job.settings)
     assert ByOtherLabels().compute(none, {}) is None  # type: ignore[arg-type]
 
 

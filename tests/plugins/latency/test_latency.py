@@ -24,7 +24,10 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import runtime
 from ragauge.contract.replies import Reply
 from ragauge.contract.retrieval import Rewriter
-from ragauge.experiment.needs import added_up, needs
+from ragauge.contract.settings import Settings
+from ragauge.contract.usage import Usage, usage_columns
+from ragauge.experiment.dry_run import needs
+from ragauge.experiment.need_sums import added_up
 from ragauge.findings.cost import costs_of_parts
 from ragauge.llms.ledger import open_ledger
 from ragauge.plugins.latency import finding as room
@@ -214,6 +217,24 @@ def test_the_ledger_does_not_answer_and_holds_what_was_paid(small: SmallPipeline
         assert set(costs_of_parts(again).values()) == {0}
 
 
+@pytest.mark.parametrize(("owner", "way"), [("vllm", "cache_salt"), ("llamacpp", "a line of its own")])
+def test_a_server_finds_nothing_of_a_prompt_computed(
+    small: SmallPipelines, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, owner: str, way: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "EMPTY")
+    with ChatServer(about={"/v1/models": {"data": [{"id": "m", "owned_by": owner}]}}) as server:
+        chat = {"_target_": "langchain_openai.ChatOpenAI", "base_url": f"{server.url}/v1", "model": "m"}
+        job = small(llm=ChatGenerator(chat={**chat, "extra_body": {"top_k": 7}}, retries=0), judge=LexicalJudge())
+        with caplog.at_level("INFO"):
+            latency(job, 2, seed=0)
+            latency(job, 2, seed=0)  # from the store, which knows the way
+    assert caplog.text.count(f"asked cold, by {way}") == 2
+    assert {body["top_k"] for body in server.bodies} == {7}
+    salts = {body.get("cache_salt") for body in server.bodies}
+    first_lines = {body["messages"][-1]["content"].partition("\n")[0] for body in server.bodies}
+    assert (len(salts), len(first_lines)) == ((3, 1) if owner == "vllm" else (1, 3))
+
+
 def test_max_cost_usd_holds_for_the_measurement(small: SmallPipelines) -> None:
     with ChatServer() as server:
         chat = {"_target_": "langchain_ollama.ChatOllama", "base_url": server.url, "model": "m"}
@@ -222,8 +243,8 @@ def test_max_cost_usd_holds_for_the_measurement(small: SmallPipelines) -> None:
         job = small(llm=llm, judge=LexicalJudge())
         assert job.answers["answer"].notna().all()
         dear = ChatGenerator(chat=chat, retries=0, backoff=0.01, **{**limit, "price": PRICE})
-        cfg = SimpleNamespace(measure_latency=True, latency_topics=2)
-        measured: Any = SimpleNamespace(pipeline=small(llm=dear, judge=LexicalJudge()), cfg=cfg, seed=0)
+        settings = Settings(measure_latency=True, latency_topics=2)
+        measured: Any = SimpleNamespace(pipeline=small(llm=dear, judge=LexicalJudge()), settings=settings, seed=0)
         # The job keeps its results, and says why it has no times.
         found = room.Latency().compute(measured, {})
         assert found is not None
@@ -285,8 +306,9 @@ def test_full_cost_takes_cached_replies_at_the_models_price() -> None:
     from ragauge.findings.cost import full_cost
 
     llm = ChatGenerator(chat={"_target_": "nowhere.NoChatModel", "model": "none"}, price=PRICE)
-    replies = [Reply("a", None, 10, 5, 0.7), Reply("b", None, 1_000_000, 500_000, 0.0, cached=True)]
-    frame = pd.DataFrame([vars(reply) for reply in replies])
+    replies = [Reply("a", None, Usage(10, 5, 0.7)), Reply("b", None, Usage(1_000_000, 500_000), cached=True)]
+    cached = [reply.cached for reply in replies]
+    frame = pd.DataFrame({**usage_columns([reply.usage for reply in replies]), "cached": cached})
     assert full_cost(frame, llm) == pytest.approx(0.7 + 1.0 + 1.0)
     assert full_cost(frame, FakeChat(asked=[])) == pytest.approx(0.7)
 
@@ -295,3 +317,10 @@ def test_a_number_of_topics_out_of_its_range_is_refused_before_any_work() -> Non
     room.Latency().check(SimpleNamespace(latency_topics=10_000), [])
     with pytest.raises(ConfigError, match="latency_topics=0: allowed are 1 to 10,000 topics"):
         room.Latency().check(SimpleNamespace(latency_topics=0), [])
+
+
+def test_a_job_outside_of_sweeps_says_how_long_a_question_takes() -> None:
+    found = {"latency_total_p50": 0.5, "latency_total_p95": 2.0, "latency_topics": 5.0}
+    for sweep, lines in ((None, ["latency of 5 questions: median 500 ms, 95th percentile 2.0 s"]), ("s", [])):
+        job: Any = SimpleNamespace(record=SimpleNamespace(sweep_id=sweep))
+        assert list(room.Latency().show(job, found, {}).lines) == lines

@@ -13,7 +13,7 @@ from answer_inputs import generator
 from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.experiment.needs import needs
+from ragauge.experiment.dry_run import needs
 from ragauge.experiment.stages.checks import check_measures
 from ragauge.measures.answers import ExactMatch
 from ragauge.plugins.llm_measures.citations import Citations

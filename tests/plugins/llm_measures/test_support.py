@@ -17,7 +17,7 @@ from ragauge.contract.component import ChatModel, Embedder, Tools
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.measures import Pieces
 from ragauge.contract.replies import Reply
-from ragauge.experiment.measured_by import measured_by, score_settings
+from ragauge.experiment.measured import measured_by, score_settings
 from ragauge.experiment.stages.checks import check_measures
 from ragauge.findings.cost import costs_of_parts
 from ragauge.llms.chat import Evaluator
@@ -161,8 +161,10 @@ def test_retrievers_and_budgets_share_their_requests_and_a_rerun_asks_for_what_f
             "q1": False, "q2": True, "q3": False,
         }  # fmt: skip
         assert costs_of_parts(first)["measure_failed"] == 1
+        job = small(**parts, retriever=Sim(top_k=3), max_missing_share=0.05)
+        assert job.outcomes["ir_score"].isna().all()
         with pytest.raises(MissingError, match="1 of 3 IR scores are missing"):
-            small(**parts, retriever=Sim(top_k=3), max_missing_share=0.05).frame("scores")
+            job.check_measured()
         down = False
         for retriever, n in ((Sim(top_k=3), 8), (BM25(top_k=3), 8), (Sim(top_k=3), 4)):
             job = small(**parts, retriever=retriever, n_tokens=n)

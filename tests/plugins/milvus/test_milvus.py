@@ -492,7 +492,7 @@ def test_a_value_that_cannot_be_is_told(given: dict[str, Any], told: str) -> Non
 def test_what_is_not_set_and_the_ends_of_the_ranges() -> None:
     assert identity(Milvus()) == {
         "component": "milvus", "version": 1, "uri": None, "mode": "dense", "depth": 100,
-        "top_k": values_of("common/hits")["top_k"],
+        "top_k": values_of("hydra/shared/hits")["top_k"],
         "rrf_constant": 60, "index": "FLAT", "index_params": {}, "search_params": {}, "k1": 1.2, "b": 0.75,
         "analyzer": {"type": "standard"}, "revision": 1,
     }  # fmt: skip

@@ -15,6 +15,7 @@ from answer_inputs import generator
 from chat_server import ChatServer
 from ragauge.answering.judges import ChatJudge
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.settings import Settings, Tracking
 from ragauge.datasets import JsonlDataset
 from ragauge.plugins.mlflow_pages.dataset import (
     DIGEST_TAG,
@@ -150,8 +151,8 @@ def test_the_job_links_the_evaluation_dataset(source: JsonlDataset, uri: str, tm
     read = MlflowDataset("towers", documents=source, uri=uri, folder=tmp_path / "kept")
     with tracker.run("bm25", {}, {}) as run:
         pipeline = SimpleNamespace(components=SimpleNamespace(dataset=read))
-        cfg = SimpleNamespace(tracking=SimpleNamespace(uri=uri))
-        job: Any = SimpleNamespace(pipeline=pipeline, cfg=cfg, record=record_of(run_id=run.run_id))
+        settings = Settings(tracking=Tracking(uri=uri))
+        job: Any = SimpleNamespace(pipeline=pipeline, settings=settings, record=record_of(run_id=run.run_id))
         found = Linked().compute(job, {})
     assert found is not None
     [logged] = mlflow.MlflowClient(uri).get_run(run.run_id).inputs.dataset_inputs

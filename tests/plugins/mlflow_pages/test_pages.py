@@ -20,6 +20,7 @@ from ragauge.contract.finding import Found
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.record import JobRecord
+from ragauge.contract.settings import Settings, Tracking
 from ragauge.plugins.mlflow_pages.finding import Pages, write_evaluation
 from ragauge.plugins.mlflow_pages.side_by_side import SideBySide
 from ragauge.plugins.mlflow_pages.topics import Feedback, TopicTrace
@@ -120,7 +121,7 @@ def job_of(
     return SimpleNamespace(
         record=record_of(record), outcomes=outcomes, n_tokens=N, frame=FRAMES.__getitem__, answer_measures=MEASURES,
         pipeline=StandIn(folder / "store", judge),
-        cfg=OmegaConf.create({"llm": LLM, "trace": False, "tracking": asked}),
+        settings=Settings(llm=LLM, tracking=Tracking(**asked)),
     )  # fmt: skip
 
 
@@ -418,7 +419,7 @@ def test_a_job_alone_writes_its_page_once_and_with_false_none(tracker: Tracker, 
 def test_a_job_with_traces_alone_has_them_on_its_run_and_no_evaluation(tracker: Tracker, tmp_path: Path) -> None:
     with tracker.run("system", {}, {}) as run:
         job = job_of(run, tracker, tmp_path, evaluation=False)
-        job.cfg.trace = True
+        job.settings.trace = True
         assert Pages().compute(job, ESTIMATES) is None
         unanswered = job_of(run, tracker, tmp_path, OUTCOMES.assign(answer=None), evaluation="auto")
         assert Pages().compute(unanswered, ESTIMATES) is None

@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import LoggedModelOutput
-from omegaconf import OmegaConf
 
 from ragauge.contract.finding import Found
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.identity import identity
 from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.settings import Settings, Tracking
 from ragauge.plugins.mlflow_pages.prompts import braces, linked_prompts
 from ragauge.plugins.mlflow_pages.registry import dollars, with_prompts
 from ragauge.plugins.mlflow_pages.systems import Systems, model_of
@@ -57,7 +57,7 @@ def log_job(
     """The ids of a run and of the model of a system with this prompt of the judge, logged as a job logs them."""
     client = MlflowClient(tracker.uri)
     [text] = with_prompts({"prompt": prompt}, tracker.uri, "judge").values()
-    tracking = {"uri": tracker.uri, "models": True}
+    tracking = Tracking(uri=tracker.uri, models=True)
     with tracker.run("bm25", {}, {}) as run:
         run.dataset("world", "abc", {}, {"topics": 2})
         if predictor := more.get("predictor"):
@@ -72,14 +72,14 @@ def log_job(
                 identity_of=lambda part: {} if part is None else identity(part),
                 making={"answers": SimpleNamespace(seconds=3.0, cost_usd=0.5), "index": SimpleNamespace()},
                 contexts=pd.DataFrame({"n_used": [10, 30]}),
+                question_stages=[SimpleNamespace(name="answers"), SimpleNamespace(name="reranked")],
             ),
-            cfg=OmegaConf.create({"judge": {"prompt": prompt}, "tracking": tracking}), record=record_of(record),
+            settings=Settings(judge={"prompt": prompt}, tracking=tracking), record=record_of(record),
             n_tokens=n_tokens, outcomes=pd.DataFrame({"ir_score": [score - 0.25, score + 0.25]}),
             answer_measures=[AnswerMeasureInfo("f1", "F1")],
-            question_stages=[SimpleNamespace(name="answers"), SimpleNamespace(name="reranked")],
         )  # fmt: skip
         found = Systems().compute(job, {"estimates": Found(metrics={"f1": float("nan"), "other": 1.0})})
-        job.cfg.tracking.models = False
+        job.settings.tracking.models = False
         assert Systems().compute(job, {}) is None
     assert found is not None
     assert found.record == {"model": found.value}
@@ -147,9 +147,7 @@ def test_jobs_at_the_same_time_make_one_model(tracker: Tracker, tmp_path: Path) 
 def test_prompts_are_found_in_lists_and_under_the_names_of_their_keys(tracker: Tracker) -> None:
     client = MlflowClient(tracker.uri)
     judge = Judge("Grade $answer", ("Grade $answer", "Is $answer right?"))
-    found = linked_prompts(
-        client, OmegaConf.create({"judge": {"prompts": list(judge.prompts or ())}}), components(judge), "1"
-    )
+    found = linked_prompts(client, Settings(judge={"prompts": list(judge.prompts or ())}), components(judge), "1")
     assert list(found) == ["judge.prompts[0]", "judge.prompts[1]"]
     assert {name for name, _ in found.values()} == {"ragauge-judge"}
     texts = [client.get_prompt_version(name, version).template for name, version in found.values()]
@@ -159,7 +157,7 @@ def test_prompts_are_found_in_lists_and_under_the_names_of_their_keys(tracker: T
 def test_the_prompts_of_a_measure_are_registered_under_their_names(tracker: Tracker) -> None:
     of = components(Judge("Grade $answer"))
     of.answers["faithful"] = Judge(None, {"claims": "List claims of $answer"})
-    found = linked_prompts(MlflowClient(tracker.uri), OmegaConf.create({"judge": {"prompt": None}}), of, "1")
+    found = linked_prompts(MlflowClient(tracker.uri), Settings(judge={"prompt": None}), of, "1")
     name, version = found["answers.faithful.prompts.claims"]
     assert name == "ragauge-answers-faithful-claims"
     assert dollars(MlflowClient(tracker.uri).get_prompt_version(name, version).template) == "List claims of $answer"

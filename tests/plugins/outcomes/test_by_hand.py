@@ -142,7 +142,7 @@ def test_the_report_has_a_row_for_each_system_and_promise(value: Recorded, tmp_p
     ]
     e = value.estimates.validation.estimates
     texts = [f"{e[n].value:.3f} ({e[n].lo:.3f} to {e[n].hi:.3f})" for n in ("auc_correct", "auc_lack", "log_loss")]
-    said = f"AUC of right {texts[0]}, of lack {texts[1]}; log loss {texts[2]}, without the score "
+    said = f"AUC of right {texts[0]}, AUC of lack {texts[1]}, log loss {texts[2]}, without the score "
     assert said + f"{e['log_loss_base'].value:.3f}." in page
     alone = recorded(tmp_path)
     judged = Recorded.of(alone.judged, {}, record_of(RECORD), "o.csv").found("exp", "")

@@ -46,7 +46,7 @@ def world() -> tuple[Jobs, dict[str, dict[str, dict[str, float]]]]:
         scores = {f"{m}": dict(enumerate(cells[i * 5 : i * 5 + 5])) for i, m in enumerate(("ir", "label", "f1"))}
         records.append(record(f"retriever={retriever}", f"chunker.size={size}", n=int(n)))
         records[-1].take({"answer_measures": [F1], "number": len(records)})
-        system = f"{retriever} · chunker.size={size}"
+        system = f"{retriever} · {size} tokens"
         of = (
             {name: values[name].setdefault(system, {}) for name in values}
             if (retriever, int(n)) not in (("none", 0), ("none", 20), ("bm25", 50))
@@ -97,9 +97,9 @@ def test_what_each_part_brings_by_hand(clustered: bool) -> None:
     expected: list[tuple[Any, ...]] = []
     # No chunk size changes what the LLM alone says: `none` is the base of retrievers, and no match of sizes.
     contrasts = [
-        ("retriever", "bm25", "none", [(f"bm25 · chunker.size={n}", f"none · chunker.size={n}") for n in (64, 128)]),
-        ("retriever", "sim", "none", [(f"sim · chunker.size={n}", f"none · chunker.size={n}") for n in (64, 128)]),
-        ("chunker.size", "128", "64", [(f"{r} · chunker.size=128", f"{r} · chunker.size=64") for r in ("bm25", "sim")]),
+        ("retriever", "bm25", "none", [(f"bm25 · {n} tokens", f"none · {n} tokens") for n in (64, 128)]),
+        ("retriever", "sim", "none", [(f"sim · {n} tokens", f"none · {n} tokens") for n in (64, 128)]),
+        ("chunker.size", "128", "64", [(f"{r} · 128 tokens", f"{r} · 64 tokens") for r in ("bm25", "sim")]),
     ]
     for factor, option, base, couples in contrasts:
         for measure in ("ir_score", "correct", "hallucination"):
@@ -110,7 +110,7 @@ def test_what_each_part_brings_by_hand(clustered: bool) -> None:
     assert list(table[columns].itertuples(index=False, name=None)) == expected
     gained = []
     for retriever, size in (("bm25", 64), ("bm25", 128), ("sim", 64), ("sim", 128)):
-        couple = (f"{retriever} · chunker.size={size}", f"none · chunker.size={size}")
+        couple = (f"{retriever} · {size} tokens", f"none · {size} tokens")
         for measure in (*CLASSES, "f1"):
             gained.append((*couple, measure, *difference(values[measure], [couple], measure, clustered)))
     columns = ["system", "base", "measure", "difference", "lo", "hi", "n"]

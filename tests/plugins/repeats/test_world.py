@@ -16,6 +16,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Fold, Grid
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.outcomes import CLUSTER
+from ragauge.contract.usage import Usage
 from ragauge.estimate.intervals import bounded_mean
 from ragauge.plugins.repeats.entropy import SemanticEntropy
 from ragauge.plugins.repeats.finding import RepeatsFound, RepeatsOfSystems
@@ -44,8 +45,8 @@ COUNTED = [line.split() for line in TOPICS.strip().splitlines()[1:]][:6]
 class Priced:
     """A model at a dollar for a hundred tokens that are read, and for ten that are written."""
 
-    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        return prompt_tokens / 100 + completion_tokens / 10
+    def cost(self, usage: Usage) -> float:
+        return (usage.prompt_tokens or 0) / 100 + (usage.completion_tokens or 0) / 10
 
 
 def job(r: int = 3, k: int = 2, clustered: bool = True) -> Any:
@@ -63,7 +64,7 @@ def job(r: int = 3, k: int = 2, clustered: bool = True) -> Any:
     # Of three answers two share a request.
     replies = pd.DataFrame({"request": ["a", "a", "b"], "prompt_tokens": [30, 30, 10], "completion_tokens": [2, 2, 4]})
     pipeline = SimpleNamespace(
-        repeats=SimpleNamespace(several=True), repeated=frame, all_answers=replies.drop(columns="request"),
+        several=True, repeated=frame, all_answers=replies.drop(columns="request"),
         all_verdicts=replies, components=SimpleNamespace(llm=Priced(), judge=Priced()),
     )  # fmt: skip
     infos = [AnswerMeasureInfo(name, name, unit="share") for name in ("em", "few", "lone", "absent")]

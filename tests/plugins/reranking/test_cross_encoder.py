@@ -287,15 +287,17 @@ def test_batches_hold_a_number_of_tokens_and_no_needless_padding(tiny: Path, mon
 
 
 @needs_onnx
-def test_onnx_gives_torch_s_scores_and_is_exported_once(tiny: Path, tmp_path: Path, tools: Tools) -> None:
+def test_onnx_gives_torch_s_scores_and_is_exported_once(
+    tiny: Path, tmp_path: Path, tools: Tools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGAUGE_CACHE", str(tmp_path / "cache"))
     pairs = [(f"who {i}?", "river " * (i % 23)) for i in range(40)]
     by_torch = pair_model.load_pair_model(tiny, "torch", "cpu", None, None).scores(pairs)
-    by_onnx = pair_model.load_pair_model(tiny, "onnx", "cpu", None, tmp_path).scores(pairs)
+    by_onnx = pair_model.load_pair_model(tiny, "onnx", "cpu", None, None).scores(pairs)
     np.testing.assert_allclose(by_onnx, by_torch, atol=1e-5)
-    assert len(list((tmp_path / "onnx").glob("*/model.onnx"))) == 1
     pair_model.load_pair_model.cache_clear()
     CrossEncoderReranker(str(tiny), backend="onnx").rerank(RUN, TOPICS, CHUNKS, tools)
-    assert len(list((tools.store.root / "onnx").glob("*/model.onnx"))) == 1  # kept beside the scores
+    assert len(list((tmp_path / "cache" / "onnx").glob("*/model.onnx"))) == 1
 
 
 # --- what is refused ----------------------------------------------------------------------------------

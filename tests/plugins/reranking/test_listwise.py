@@ -18,7 +18,8 @@ from ragauge.contract.component import ChatModel, Tools
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.identity import identity
 from ragauge.contract.replies import Reply
-from ragauge.experiment import needs as needs_of_jobs
+from ragauge.experiment import dry_run as needs_of_jobs
+from ragauge.experiment.need_sums import added_up
 from ragauge.findings.cost import costs_of_parts
 from ragauge.plugins.reranking.llm import ListwiseReranker, permutation
 from ragauge.retrieval.ranking import check_reranked
@@ -269,13 +270,13 @@ def test_a_failed_request_keeps_the_order_and_is_asked_again_by_a_rerun(small: S
 def test_a_dry_run_names_the_reranker_and_every_window(small: SmallPipelines) -> None:
     with ChatServer(reply=reply) as server:
         fields = {"depth": 3, "window": 2, "step": 1}
-        told = needs_of_jobs.added_up(needs_of_jobs.needs(job(small, server, **fields)))
+        told = added_up(needs_of_jobs.needs(job(small, server, **fields)))
         assert sum(server.calls.values()) == 0
         done = job(small, server, **fields)
         done.frame("run")
         calls = sum(server.calls.values())
         assert told["reranker"]["calls"] == calls > told["reranker"]["calls_guessed"] > 0
-        assert "reranker" not in needs_of_jobs.added_up(needs_of_jobs.needs(job(small, server, **fields)))
+        assert "reranker" not in added_up(needs_of_jobs.needs(job(small, server, **fields)))
 
 
 def test_an_order_that_could_not_be_read_is_asked_for_again_and_then_stored(small: SmallPipelines) -> None:

@@ -246,9 +246,9 @@ NAMES, REACHES, WRITES = "reads this environment variable", "reaches this addres
         ),
         ({"_target_": "ragauge.commands.compare.main"}, "_target_", "ragauge.commands.compare.main", RUNS),
         (
-            {"_target_": "ragauge.experiment.folder.write_json"},
+            {"_target_": "ragauge.experiment.request.write_json"},
             "_target_",
-            "ragauge.experiment.folder.write_json",
+            "ragauge.experiment.request.write_json",
             RUNS,
         ),
         ({"_target_": "${llm.name}.mkdir"}, "_target_", "${llm.name}.mkdir", RUNS),

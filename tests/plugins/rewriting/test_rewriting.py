@@ -13,7 +13,8 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator, NoLLM
 from ragauge.answering.judges import LexicalJudge, NoJudge
 from ragauge.contract.errors import ConfigError, DataError
-from ragauge.experiment.needs import added_up, needs
+from ragauge.experiment.dry_run import needs
+from ragauge.experiment.need_sums import added_up
 from ragauge.experiment.stages.checks import check_together
 from ragauge.findings.per_question import per_question
 from ragauge.findings.rankings import rewriting

@@ -13,7 +13,7 @@ from chat_server import ChatServer
 from ragauge.answering import ChatGenerator
 from ragauge.answering.judges import ChatJudge, LexicalJudge
 from ragauge.estimate.intervals import bounded_mean
-from ragauge.experiment.needs import needs
+from ragauge.experiment.dry_run import needs
 from ragauge.experiment.stages.checks import check_measures
 from ragauge.plugins.robustness.estimate import INJECTION, abilities
 from ragauge.plugins.robustness.injection import TO_JUDGES, TO_READERS, Injection, _chosen

@@ -55,7 +55,7 @@ def sweep() -> tuple[Jobs, list[dict[str, Any]]]:
     for (llm, condition), part in frame.groupby(["llm", "condition"], sort=False):
         for n_tokens in (300, 100):
             given = [f"llm={llm}", f"retriever.condition={condition}"]
-            name = f"{llm} · retriever.condition={condition}"
+            name = f"{llm} · condition={condition}"
             records.append(record_of(overrides=given, choices={"llm": llm}, condition=condition, n_tokens=n_tokens))
             part = part.assign(system=name, n_tokens=n_tokens, label=part["label"] if n_tokens == 300 else 3.0)
             parts.append(part.drop(columns=["llm", "condition"]))

@@ -13,7 +13,7 @@ from hash_embedder import HashEmbedder
 from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.measures import Pieces
-from ragauge.experiment.measured_by import measured_by
+from ragauge.experiment.measured import measured_by
 from ragauge.measures import part_scores
 from ragauge.measures.floor import floors
 from ragauge.plugins.semantic import measure as semantic

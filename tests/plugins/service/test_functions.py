@@ -16,6 +16,7 @@ from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.contract.retrieval import BringsTexts, TopicsFailed
+from ragauge.contract.usage import Usage
 from ragauge.plugins.service.functions import FunctionChat, FunctionRetriever
 from ragauge.retrieval.passages import name_of
 
@@ -68,7 +69,7 @@ def test_an_llm_that_is_a_function_replies_to_the_prompt(monkeypatch: pytest.Mon
         return asyncio.run(FunctionChat("here.reply", "reply").ainvoke([("human", "12345678")]))
 
     reply = asked(lambda prompt: f"{prompt}9")
-    assert (reply.text, reply.prompt_tokens, reply.completion_tokens, reply.refused) == ("123456789", 2, 3, None)
+    assert (reply.text, reply.usage, reply.refused) == ("123456789", Usage(2, 3), None)
     assert asked(lambda prompt: None).refused == "reply returned a NoneType, and no text"
     assert asked(lambda prompt: " ").refused == "an empty reply"
 

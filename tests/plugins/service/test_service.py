@@ -102,10 +102,10 @@ def test_answer_contexts_usage_cost_and_seconds_come_from_their_paths(store: Sto
         (reply,) = ask(asked, store, "Who?")
         (again,) = ask(asked, store, "Who?")
     assert asked.response(reply) == Response("Anna", [Context("Anna.", "7", 1.0), Context("Bert.", "b", 0.5)])
-    assert (reply.prompt_tokens, reply.completion_tokens, reply.cost_usd) == (10, 2, 0.125)
-    assert reply.seconds >= 0.05
-    assert (reply.cached, reply.usage_unknown) == (False, 0)
-    assert (again.cached, again.cost_usd, again.text) == (True, 0.0, reply.text)
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.cost_usd) == (10, 2, 0.125)
+    assert reply.usage.seconds >= 0.05
+    assert (reply.cached, reply.usage.usage_unknown) == (False, 0)
+    assert (again.cached, again.usage.cost_usd, again.text) == (True, 0.0, reply.text)
 
 
 def test_texts_alone_with_scores_beside_them(store: Store) -> None:
@@ -191,7 +191,7 @@ def test_another_shape_is_a_missing_answer_that_names_the_path_and_what_came(sto
 def test_tokens_that_are_no_number_are_not_known_and_the_answer_is_kept(store: Store, absurd: Any) -> None:
     with ServiceServer(lambda body: {"answer": "a", "contexts": [], "n": absurd}) as server:
         (reply,) = ask(service(server, response={"prompt_tokens": "n"}), store, "Who?")
-    assert (kept_response(str(reply.text)).answer, reply.prompt_tokens) == ("a", 0)
+    assert (kept_response(str(reply.text)).answer, reply.usage.prompt_tokens) == ("a", None)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_a_request_costs_what_the_service_says_else_its_tokens_else_what_the_con
     with ServiceServer() as server:
         asked = service(server, budget="ours", **fields)
         (reply,) = ask(asked, store, "Who?")
-    assert (reply.cost_usd, reply.usage_unknown) == (cost, unknown)
+    assert (reply.usage.cost_usd, reply.usage.usage_unknown) == (cost, unknown)
     assert asked.spent(store) == cost
 
 
@@ -345,7 +345,7 @@ def test_a_request_that_may_have_cost_counts_at_its_most(store: Store) -> None:
     with ServiceServer(faults=lambda question, n: "reset") as server:
         asked = service(server, "ours", cost_per_request=1.0, retries=0)
         (reply,) = ask(asked, store, "Who?")
-    assert (reply.text, reply.cost_usd, reply.usage_unknown) == (None, 1.0, 1)
+    assert (reply.text, reply.usage.cost_usd, reply.usage.usage_unknown) == (None, 1.0, 1)
     assert asked.spent(store) == 1.0
 
 
@@ -353,14 +353,14 @@ def test_a_request_that_may_have_cost_its_tokens_counts_at_its_most(store: Store
     with ServiceServer(faults=lambda question, n: "reset") as server:
         fields = {"response": TOLD, "price": {"prompt": 1e6, "completion": 2e6}, "cost_per_request": 1.5}
         (reply,) = ask(service(server, "ours", retries=0, **fields), store, "Who?")
-    assert (reply.text, reply.cost_usd, reply.usage_unknown) == (None, 1.5, 1)
+    assert (reply.text, reply.usage.cost_usd, reply.usage.usage_unknown) == (None, 1.5, 1)
 
 
 def test_a_cost_above_the_most_is_charged_as_told_and_said(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     with ServiceServer() as server:
         limits = {"cost_per_request": 0.1, "max_cost_usd": 1.0, "response": {"cost_usd": "cost"}}
         (reply,) = ask(service(server, "ours", **limits), store, "Who?")
-    assert reply.cost_usd == 0.25
+    assert reply.usage.cost_usd == 0.25
     assert "0.25 USD where 0.1 were the most" in caplog.text
 
 

@@ -15,8 +15,8 @@ from ragauge.answering import ChatGenerator, Extractive, NoLLM
 from ragauge.contract.answering import AsksForAnswers
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.identity import identity
-from ragauge.experiment.needs import added_up, gathered, needs
-from ragauge.experiment.stages.order import question_stages
+from ragauge.experiment.dry_run import needs
+from ragauge.experiment.need_sums import added_up, gathered
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.findings.cost import costs_of_parts, per_topic
 from ragauge.plugins.service.answers import ServiceAnswers
@@ -96,7 +96,7 @@ def test_the_cost_of_a_request_counts_once_in_the_job_and_per_topic(small: Small
         job = both(small, server, response={"cost_usd": "cost"})
         assert job.answers["cost_usd"].sum() == 0.0
         assert costs_of_parts(job)["retriever_cost_usd"] == 1.5
-        assert per_topic(job, question_stages(job.stages))["cost_usd_per_topic"] == pytest.approx(0.5)
+        assert per_topic(job)["cost_usd_per_topic"] == pytest.approx(0.5)
         alone = both(small, server, response={"cost_usd": "cost"}, retriever=NoRetrieval(), version=2)
         assert alone.answers["cost_usd"].sum() == 1.5
 

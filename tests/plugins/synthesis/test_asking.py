@@ -16,7 +16,7 @@ PURPOSES = (WRITES, CLOSED_BOOK, *CHECKS)
 def test_the_llm_writes_and_answers_and_the_evaluator_checks(llm: bool, evaluator: bool) -> None:
     nobody: Any = None
     chat: Any = object()
-    asking = Asking(chat if llm else None, chat if evaluator else None, nobody)
+    asking = Asking(chat if llm else None, chat if llm else None, chat if evaluator else None, nobody)
     assert [asking.can(purpose) for purpose in PURPOSES] == [llm, llm, evaluator, evaluator, evaluator]
     assert asking.asks is (llm or evaluator)
     for purpose in PURPOSES:

@@ -124,8 +124,7 @@ def test_every_filter_strikes_what_it_is_for_and_each_record_says_which(
     assert said[len(drafts) :] == [
         f"32 of 32 questions accepted; {len(rejected)} drafts rejected: "
         + ", ".join(f"{why[reason]} {reason}" for reason in REASONS if why[reason]),
-        f"unreadable replies stand in {corpus / names[0]}; one that breaks off was cut: raise llm.chat.max_tokens "
-        "(Ollama: num_predict)",
+        f"unreadable replies stand in {corpus / names[0]}; one that breaks off was cut: raise max_tokens",
         f"round trip: of {found} of {len(asked)} the retriever has all documents among the first 1 (recorded; as a "
         "filter it would favour questions that this retriever finds easy)",
         "documents in equal shares by folder",

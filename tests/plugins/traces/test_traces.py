@@ -24,8 +24,8 @@ from processes import clean_environment
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import identity
 from ragauge.datasets import SampleDataset
-from ragauge.experiment import measuring
-from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.job import pin_window
+from ragauge.experiment.request import JobFolder
 from ragauge.plugins.traces import components
 from ragauge.plugins.traces.components import MlflowTraces, TracedAnswers, TracedContexts
 from ragauge.plugins.traces.window import iso, milliseconds, process_start
@@ -456,7 +456,7 @@ def test_every_job_of_a_sweep_ends_where_the_sweep_began_and_a_kept_window_stays
         target = {"_target_": "ragauge.plugins.traces.components.MlflowTraces", "experiment": EXPERIMENT, "uri": uri}
         cfg = OmegaConf.create({"dataset": {**target, "folder": str(tmp_path / "kept"), **given}})
         OmegaConf.set_struct(cfg, True)
-        return measuring.pin_window(cfg, job), cfg.dataset
+        return pin_window(cfg, job), cfg.dataset
 
     for there in ({}, {"until": None}):
         made, dataset = pinned(since="1d", **there)
@@ -465,4 +465,4 @@ def test_every_job_of_a_sweep_ends_where_the_sweep_began_and_a_kept_window_stays
     assert kept == made == str(next((tmp_path / "kept").iterdir()))
     assert (dataset.since, "until" in dataset) == ("1d", False)
     for other in ("ragauge.datasets.SampleDataset", "nowhere.at.All"):
-        assert measuring.pin_window(OmegaConf.create({"dataset": {"_target_": other}}), job) == ""
+        assert pin_window(OmegaConf.create({"dataset": {"_target_": other}}), job) == ""

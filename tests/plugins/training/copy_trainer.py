@@ -7,25 +7,24 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
 from ragauge.contract.errors import DataError
-from ragauge.plugins.training.contract import MODEL, Trained, TrainingData, TrainingTools
+from ragauge.plugins.training.contract import MODEL, Trained, Trainer, TrainingData, TrainingTools
 from ragauge.retrieval.embedders import SentenceTransformerEmbedder
 from ragauge.retrieval.retrievers import Sim
 from ragauge.texts.model_files import model_path
 
 
 @dataclass(frozen=True)
-class CopyTrainer:
+class CopyTrainer(Trainer):
     """Copies a model, by its folder or MiniLM; with `fails` it ends in an error after its steps."""
 
-    component: ClassVar[str] = "copy"
-    version: ClassVar[int] = 1
-    kind: ClassVar[str] = "encoder"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "copy"
+    version = 1
+    kind = "encoder"
 
     model: str = "all-MiniLM-L6-v2"
     steps: int = 3

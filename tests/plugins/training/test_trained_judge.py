@@ -12,7 +12,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from ragauge.experiment import job
-from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.request import JobFolder
 from ragauge.plugins.training import config
 from ragauge.plugins.training.jobs import job as training
 from tiny_cross_encoder import write_cross_encoder

@@ -19,12 +19,11 @@ from ragauge import track
 from ragauge.compare import members
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.job_files import begin_attempt
+from ragauge.contract.stages import Components
 from ragauge.datasets import SampleDataset
-from ragauge.experiment.folder import JobFolder, write_json
-from ragauge.experiment.stages.stage import Components
+from ragauge.experiment.request import JobFolder, write_json
 from ragauge.experiment.sweep.jobs import find, records_in
 from ragauge.plugins.training import config
-from ragauge.plugins.training.contract import Trainer
 from ragauge.plugins.training.jobs import of_dataset
 from ragauge.plugins.training.jobs.comparison import as_metrics, gains
 from ragauge.plugins.training.jobs.job import execute
@@ -61,11 +60,6 @@ def train(tmp_path: Path, tiny: Path) -> Train:
         return code, json.loads((tmp_path / "out" / "job.json").read_text(encoding="utf-8"))
 
     return run
-
-
-def test_the_trainer_of_the_tests_satisfies_the_protocol() -> None:
-    trainer: Trainer = CopyTrainer()
-    assert trainer.kind == "encoder"
 
 
 def test_a_training_leaves_a_run_a_model_a_card_and_what_it_learnt_from(train: Train, tmp_path: Path) -> None:

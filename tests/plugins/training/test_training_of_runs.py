@@ -21,9 +21,8 @@ from ragauge.contract.answer_measures import as_tag
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.estimate import fit_predictor
-from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.request import JobFolder
 from ragauge.plugins.training import config
-from ragauge.plugins.training.contract import RunsTrainer
 from ragauge.plugins.training.jobs import splits
 from ragauge.plugins.training.jobs.job import execute
 from ragauge.plugins.training.trainers.predictor import PredictorTrainer
@@ -113,11 +112,6 @@ def one_job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Runs, str]:
     """MLflow with one job; nothing is written there."""
     runs = Runs(tmp_path_factory.mktemp("one_job"))
     return runs, runs.job(judged("one", n=4, labels=[1, 1, 5, 5]))
-
-
-def test_the_trainer_satisfies_the_protocol() -> None:
-    trainer: RunsTrainer = PredictorTrainer()
-    assert (trainer.kind, trainer.reads) == ("predictor", "runs")
 
 
 def test_what_is_one_everywhere_is_not_left_out_in_turn() -> None:

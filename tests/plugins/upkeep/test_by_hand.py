@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from mlflow import MlflowClient
 
-from ragauge.llms.ledger import Call, Ledger
+from ragauge.contract.usage import Usage
+from ragauge.llms.finished import Call
+from ragauge.llms.ledger import Ledger
 from ragauge.plugins.upkeep import command, ledger
 from ragauge.store import KEY_FILE, Key, Store
 
@@ -197,11 +199,20 @@ def test_calls_are_listed_with_sums_by_model_and_state_and_the_latest_first(
         model, text = ("b", None) if n == 5 else ("a", replies[n])
         request = f'{{"chat": {{"{"model_name" if n == 7 else "model"}": "{model}"}}}}'
         key = f"{n:064d}"
-        made.add(Call(key, request, text, "timeout", 1, 1, 0.5 + n / 100, 0.1, "s", unread_at=1.0 if n == 3 else None))
+        made.add(
+            Call(
+                key,
+                request,
+                text,
+                "timeout",
+                Usage(1, 1, 0.5 + n / 100, 0.1, 1),
+                "s",
+                unread_at=1.0 if n == 3 else None,
+            )
+        )
         at[key] = NOW - (30 - n) * DAY
     with sqlite3.connect(tmp_path / "ledger.db") as database:
-        database.executemany("UPDATE calls SET created = datetime(?, 'unixepoch') WHERE key = ?",
-                             [(time_, key) for key, time_ in at.items()])  # fmt: skip
+        database.executemany("UPDATE calls SET added = ? WHERE key = ?", [(time_, key) for key, time_ in at.items()])
     place = ["--ledger", str(tmp_path / "ledger.db")]
 
     def lines(*arguments: str) -> list[str]:

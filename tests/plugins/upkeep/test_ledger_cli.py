@@ -12,7 +12,9 @@ from test_unreadable_judge import BAD, GOOD, jobs  # noqa: F401
 
 from chat_server import ChatServer
 from ragauge.contract.current_job import run_begins
-from ragauge.llms.ledger import UNREAD, Call, Ledger
+from ragauge.contract.usage import Usage
+from ragauge.llms.finished import UNREAD, Call
+from ragauge.llms.ledger import Ledger
 from ragauge.plugins.upkeep.ledger import main
 from sweep_records import job_json
 
@@ -27,7 +29,9 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
         request = json.dumps({"chat": {"model": model}, "messages": [["human", f"p{n}"]]})
         key = f"{n:048d}{UNREAD}1" if unread else f"{n:064d}"
         folder = job and str(tmp_path / "sweep" / job)
-        made.add(Call(key, request, f"reply\n{n}", "stop", 1, 1, 0.25, 0.1, budget, unread_at=unread, job=folder))
+        made.add(
+            Call(key, request, f"reply\n{n}", "stop", Usage(1, 1, 0.25, 0.1, 1), budget, unread_at=unread, job=folder)
+        )
     for job in ("1", "11"):
         (tmp_path / "moved" / job).mkdir(parents=True)
     record = {"written_in": str(tmp_path / "sweep" / "1"), "ledgers": {"llm": str(tmp_path / "ledger.db")}}

@@ -22,8 +22,8 @@ from filelock import FileLock
 from hydra import compose, initialize_config_dir
 
 from ragauge.contract import frames
-from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.job import execute
+from ragauge.experiment.request import JobFolder
 from ragauge.experiment.setup import config
 from ragauge.plugins.upkeep import removal
 from ragauge.plugins.upkeep.command import main

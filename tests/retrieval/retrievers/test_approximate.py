@@ -90,7 +90,7 @@ def test_few_chunks_and_none(vectors: Tools, tmp_path: Path) -> None:
 
 
 def test_the_exact_search_is_known_as_before() -> None:
-    before = {"component": "sim", "version": 1, "top_k": values_of("common/hits")["top_k"]}
+    before = {"component": "sim", "version": 1, "top_k": values_of("hydra/shared/hits")["top_k"]}
     assert identity(Sim()) == before
     assert identity(Sim(index="hnsw")) == {**before, "index": "hnsw"}
     assert Sim().index_identity() == {"index": "dense", "version": 1}

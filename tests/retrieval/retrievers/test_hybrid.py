@@ -20,7 +20,7 @@ from ragauge.retrieval.retrievers import BM25, MLQ, MMR, Hybrid, NoRetrieval, Or
 from ragauge.retrieval.retrievers.ranking import as_transformer
 from ragauge.retrieval.searching import queries_frame
 
-HITS = values_of("common/hits")["top_k"]
+HITS = values_of("hydra/shared/hits")["top_k"]
 OPTIONS: dict[str, Any] = {"bm25": BM25(), "sim": Sim(), "mmr": MMR(fetch_k=200)}
 CHUNKS = pd.DataFrame({"docno": ["a", "b", "c", "d"], "text": ["one", "two", "three", "four"]}, dtype="str")
 

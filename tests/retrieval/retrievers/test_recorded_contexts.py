@@ -129,7 +129,8 @@ def test_missing_repeated_and_unknown_qids_are_counted_in_one_line(
         "5 qids in it are no topic of the dataset ('z0', 'z1', 'z2', …)"
     )
     assert str(error.value) == (
-        f"{told}; on_missing=missing counts these topics as missing, retriever.on_missing=empty as ones without hits"
+        f"{told}; recorded.on_missing=missing counts these topics as missing, "
+        "retriever.on_missing=empty as ones without hits"
     )
     with caplog.at_level(logging.WARNING):
         assert contexts(path, on_missing="missing") == ["", ""]

@@ -29,11 +29,12 @@ from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.identity import runtime
-from ragauge.contract.replies import CUT, Reader, Reply
+from ragauge.contract.replies import CUT, Reader, Reply, Structured
 from ragauge.contract.topics import with_history
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.json_replies import json_of, whole_number
 from ragauge.llms.prompts import fill, load_prompt
+from ragauge.llms.structured import TEXT, fields, number_in
 
 _PLACEHOLDERS = {
     "single": ("question", "reference", "evidence", "answer"),
@@ -41,28 +42,17 @@ _PLACEHOLDERS = {
 }
 _SHIPPED = {"a": "", "b": "_b", "c": "_c"}  # wordings that mean the same, by what their files' names end in
 MOST_PROMPTS = 9
-# What a judge's reply in mode single must be, for servers that can be held to it.
-VERDICT_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"label": {"type": "integer", "enum": list(JUDGE_CLASSES)}, "reason": {"type": "string"}},
-    "required": ["label", "reason"],
-    "additionalProperties": False,
-}
-_OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "none": {},
-    "format": {"format": VERDICT_SCHEMA},
-    "response_format": {
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "verdict", "strict": True, "schema": VERDICT_SCHEMA},
-        }
-    },
-}
+VERDICT = fields(label=number_in(range(min(JUDGE_CLASSES), max(JUDGE_CLASSES) + 1)), reason=TEXT)
 _FORM = '{"label": 1 to 5, "reason": "..."}'  # as the error of another reply shows it
 _FORM_OF_BATCH = "$n class(es) 1 to 5 with commas between them"
 _CLASS = r"[1-5](?:\.0+)?(?![\d.]*\d)"
 _SCORE = re.compile(r"[1-5](?:\.0+)?")
 _SCORES = re.compile(rf"(?:[^\d\n]*:)?\s*(?:\[\s*)?(?P<scores>{_CLASS}(?:(?:\s*[,;]\s*|\s+){_CLASS})*)\s*\]?\.?")
+_CUT_IN_REASON = re.compile(
+    r'\s*(?:```(?:json)?\s*)?\{\s*"label"\s*:\s*"?(?P<label>[1-5])(?:\.0+)?"?\s*,\s*"reason"\s*:\s*"'
+    r'(?P<reason>(?:(?!")[^\\]|\\.)*)\\?(?:(?!"label").)*',
+    re.IGNORECASE | re.DOTALL,
+)
 _MARKS = re.compile(r"```(?:json)?|[*`$]|\\boxed\{(?P<boxed>[^{}]*)\}")
 _BARE = re.compile(rf"\W*(?<![-−])(?P<label>{_CLASS})\W*")
 # A line that says nothing but which class it is, such as "Label: 5" or "The answer belongs to class 5."
@@ -87,8 +77,6 @@ class ChatJudge(ChatLLM, BatchJudge):
     mode: `single` asks for one answer a request, a JSON object with class and reason; `batch` for all
         candidates of a topic in one request, classes separated by commas. Equal answers to a topic are one
         candidate.
-    schema: how the server takes a JSON schema for the reply in mode single: `response_format` (OpenAI),
-        `format` (Ollama), or `none`, where only the prompt asks for it. The same parser reads all of them.
     max_candidates: answers per request in mode batch; more are asked for in several requests.
     repeat: how many topics are judged again, to measure how stable the labels are (`judge_again`): once as
         before, and in mode batch once more with the candidates in another order.
@@ -98,8 +86,8 @@ class ChatJudge(ChatLLM, BatchJudge):
         others `label_2`, `label_3`, and so on; where one lacks, all of them are missing. Answers are judged again by
         the first alone.
 
-    A reply that cannot be read is asked for once more, unless it was cut at the token limit. Then its verdicts
-    are missing, with status `unreadable` and the raw reply, and a later run asks again.
+    A reply that cannot be read is asked for once more. Then its verdicts are missing, with status `unreadable` and the
+    raw reply, and a later run asks again. One that was cut in its reason has its class.
     """
 
     component = "chat"
@@ -107,7 +95,6 @@ class ChatJudge(ChatLLM, BatchJudge):
     uses = frozenset()
 
     mode: Literal["single", "batch"] = "single"
-    schema: Literal["none", "format", "response_format"] = "none"
     max_candidates: int = 20
     repeat: int = runtime(0)
     prompt: str | None = None
@@ -116,7 +103,6 @@ class ChatJudge(ChatLLM, BatchJudge):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_choice("judge.mode", self.mode, _PLACEHOLDERS)
-        require_choice("judge.schema", self.schema, _OPTIONS)
         require_count("judge.max_candidates", self.max_candidates)
         require_count("judge.repeat", self.repeat, 0)
         if self.prompts is None:
@@ -141,9 +127,17 @@ class ChatJudge(ChatLLM, BatchJudge):
     def identity(self) -> dict[str, Any]:
         """The model, the prompt and the mode."""
         own: dict[str, Any] = {"mode": self.mode, "prompt": self.prompt}
-        own |= {"schema": self.schema} if self.mode == "single" else {"max_candidates": self.max_candidates}
         own |= {} if self.prompts is None else {"prompts": list(self.prompts)}
-        return {**super().identity(), **own}
+        inherited = super().identity()
+        if self.mode == "batch":  # numbers with commas have no schema
+            inherited.pop("schema", None)
+            own["max_candidates"] = self.max_candidates
+        return {**inherited, **own}
+
+    @property
+    def ahead(self) -> bool:  # type: ignore[override]
+        """Whether it judges the answers of other budgets along with a topic's own: one answer a request."""
+        return self.mode == "single"
 
     def _texts(self, again: Order | None) -> Sequence[str]:
         """All prompts, or the first alone if answers are judged again."""
@@ -161,6 +155,8 @@ class ChatJudge(ChatLLM, BatchJudge):
                 "answer": answers["answer"].to_numpy(),
             }
         )
+        if "ahead" in answers:
+            candidates = candidates.assign(ahead=answers["ahead"].to_numpy())
         verdicts = self.judge_candidates(topics, evidence, candidates, tools)
         return verdicts.assign(n_tokens=answers["n_tokens"].to_numpy()).drop(columns="candidate")
 
@@ -202,7 +198,12 @@ class ChatJudge(ChatLLM, BatchJudge):
         sizes = [len(answers) for _, answers in requests]
         texts = self._texts(again)
         prompts = [self._prompt(text, known[qid], answers) for text in texts for qid, answers in requests]
-        asked = iter(zip(prompts, self._verdicts(prompts, sizes * len(texts), tools, salt), strict=True))
+        rows = {}
+        if "ahead" in candidates:
+            own = {*zip(*(candidates.loc[~candidates["ahead"], name] for name in ("qid", "answer")), strict=True)}
+            ahead = [all((qid, answer) not in own for answer in answers) for qid, answers in requests]
+            rows = {"topics": [qid for qid, _ in requests] * len(texts), "ahead": ahead * len(texts)}
+        asked = iter(zip(prompts, self._verdicts(prompts, sizes * len(texts), tools, salt, **rows), strict=True))
         found = []
         for _ in texts:
             verdict_of: dict[tuple[str, str], Verdict] = {}
@@ -280,7 +281,6 @@ class ChatJudge(ChatLLM, BatchJudge):
             prompts,
             tools.store,
             salt=self._salt(again),
-            options=self._options(),
             readers=self._readers(sizes * len(texts)),
             expected_tokens=tokens,
         )
@@ -312,14 +312,12 @@ class ChatJudge(ChatLLM, BatchJudge):
         numbered = "\n".join(f"{i}. {_line(answer)}" for i, answer in enumerate(answers, 1))
         return fill(text, **shared, answers=numbered, count=str(len(answers)))
 
-    def _options(self) -> Mapping[str, Any]:
-        return _OPTIONS[self.schema] if self.mode == "single" else {}
-
-    def _verdicts(self, prompts: Sequence[str], sizes: Sequence[int], tools: Tools, salt: str) -> list[list[Verdict]]:
+    def _verdicts(
+        self, prompts: Sequence[str], sizes: Sequence[int], tools: Tools, salt: str, **rows: Sequence[Any]
+    ) -> list[list[Verdict]]:
         """The verdicts of every request, one per answer."""
-        replies = self.ask(
-            prompts, tools.store, "verdicts", salt=salt, options=self._options(), readers=self._readers(sizes)
-        )
+        how: dict[str, Any] = {"salt": salt, "readers": self._readers(sizes), **rows}
+        replies = self.ask(prompts, tools.store, "verdicts", **how)
         form = {"single": _FORM, "batch": _FORM_OF_BATCH}[self.mode]
         return [
             divided(reply, self._read(reply, n), n, form.replace("$n", str(n)))
@@ -327,16 +325,17 @@ class ChatJudge(ChatLLM, BatchJudge):
         ]
 
     def _readers(self, sizes: Sequence[int]) -> list[Reader]:
-        return [partial(self._read, n=n) for n in sizes]
+        readers: list[Reader] = [partial(self._read, n=n) for n in sizes]
+        return readers if self.mode == "batch" else [Structured(read, VERDICT) for read in readers]
 
     def _read(self, reply: Reply, n: int) -> list[tuple[int, str | None]] | None:
         """Class and reason of each of the n answers; None without a readable reply."""
-        if reply.text is None or reply.error == CUT:
+        if reply.text is None:
             return None
         if self.mode == "batch":
-            scores = parse_scores(reply.text, n)
+            scores = None if reply.error == CUT else parse_scores(reply.text, n)
             return None if scores is None else [(score, None) for score in scores]
-        verdict = parse_verdict(reply.text)
+        verdict = cut_verdict(reply.text) if reply.error == CUT else parse_verdict(reply.text)
         return None if verdict is None else [verdict]
 
 
@@ -383,6 +382,15 @@ def parse_verdict(reply: str) -> tuple[int, str | None] | None:
     if label is None or label not in JUDGE_CLASSES:
         return None
     return label, " ".join(reason.split()) if isinstance(reason, str) else None
+
+
+def cut_verdict(reply: str) -> tuple[int, str] | None:
+    """Class and what is there of the reason, of a reply such as `{"label": 5, "reason": "...` that ends within it.
+
+    A small model may go on in its reason without end. None for any other beginning, and where another label follows.
+    """
+    found = _CUT_IN_REASON.fullmatch(reply)
+    return None if found is None else (int(found["label"]), " ".join(found["reason"].split()))
 
 
 def _class_in_words(text: str) -> tuple[int, None] | None:

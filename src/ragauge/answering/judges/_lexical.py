@@ -50,7 +50,7 @@ class LexicalJudge(Judge):
 
     component = "lexical"
     kind = "embedded"
-    version = 4
+    version = 5
 
     support: float = CONF
     cover: float = CONF

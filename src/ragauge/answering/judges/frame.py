@@ -14,6 +14,7 @@ from ragauge.contract.errors import DataError
 from ragauge.contract.frames import LACK
 from ragauge.contract.replies import Reply, is_echo
 from ragauge.contract.topics import references, without_reference
+from ragauge.contract.usage import NO_USAGE, TOKENS, Usage, usage_columns
 from ragauge.contract.visible import is_blank
 from ragauge.llms.replies import shown
 
@@ -31,7 +32,7 @@ class Verdict:
 
     status: `ok`, `no answer` (nothing to judge), `missing` (no reply came), `unreadable` (a reply that is no
     verdict, kept in `raw`; `reason` shows it beside its form), `none` (no judge). `request` names the
-    request, which several verdicts may share; its `calls`, its `thoughts`, and those of unknown usage, stand at the
+    request, which several verdicts may share; its calls, its `thoughts`, and those of unknown usage, stand at the
     first.
     """
 
@@ -40,13 +41,8 @@ class Verdict:
     raw: str | None = None
     reason: str | None = None
     error: str | None = None
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost_usd: float = 0.0
-    seconds: float = 0.0
+    usage: Usage = NO_USAGE
     cached: bool = False
-    calls: int = 0
-    usage_unknown: int = 0
     request: str | None = None
     thoughts: str | None = None
 
@@ -57,11 +53,8 @@ def verdict_frame(keys: pd.DataFrame, verdicts: Sequence[Verdict]) -> pd.DataFra
     columns["label"] = pd.array([v.label for v in verdicts], dtype="Int8")
     for name in ("status", "raw", "reason", "error", "request"):
         columns[name] = pd.array([getattr(v, name) for v in verdicts], dtype="str")
-    for name, dtype in (
-        ("prompt_tokens", np.int64), ("completion_tokens", np.int64), ("cost_usd", float),
-        ("seconds", float), ("cached", bool), ("calls", np.int64), ("usage_unknown", np.int64),
-    ):  # fmt: skip
-        columns[name] = np.array([getattr(v, name) for v in verdicts], dtype=dtype)
+    columns["cached"] = np.array([v.cached for v in verdicts], dtype=bool)
+    columns |= usage_columns([v.usage for v in verdicts])
     if any(v.thoughts for v in verdicts):
         columns["thoughts"] = pd.array([v.thoughts for v in verdicts], dtype="str")
     return pd.DataFrame(columns)
@@ -77,8 +70,10 @@ def of_all_prompts(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
         return frames[0]
     found = frames[0].copy()
     found["cached"] = np.logical_and.reduce([frame["cached"] for frame in frames])
-    for name in ("prompt_tokens", "completion_tokens", "cost_usd", "seconds", "calls", "usage_unknown"):
-        found[name] = sum(frame[name].where(found["cached"] | ~frame["cached"], 0) for frame in frames)
+    for name in (*TOKENS, "cost_usd", "seconds", "calls", "usage_unknown"):
+        counted = [frame[name].where(found["cached"] | ~frame["cached"], 0) for frame in frames if name in frame]
+        if counted:
+            found[name] = pd.concat(counted, axis=1).sum(axis=1, min_count=1)
     for other in frames[1:]:
         lost = found["label"].notna() & other["label"].isna()
         for name in ("label", "status", "raw", "reason", "error"):
@@ -150,13 +145,8 @@ def divided(reply: Reply, read: list[tuple[int, str | None]] | None, n: int, for
             raw=reply.text,
             reason=error if status == "unreadable" else reason,
             error=error,
-            prompt_tokens=(reply.prompt_tokens + i) // n,  # adds up to all of them
-            completion_tokens=(reply.completion_tokens + i) // n,
-            cost_usd=reply.cost_usd / n,
-            seconds=reply.seconds / n,
+            usage=reply.usage.part(i, n),
             cached=reply.cached,
-            calls=reply.calls,
-            usage_unknown=reply.usage_unknown,
             thoughts=reply.thoughts,
         )
         for i, (label, reason) in enumerate(labels)
@@ -188,9 +178,10 @@ def spread(candidates: pd.DataFrame, verdict_of: Mapping[tuple[str, str], Verdic
             continue
         verdict = verdict_of[qid, answer]
         if (qid, answer) in paid:
-            verdict = replace(verdict, cost_usd=0.0, seconds=0.0, cached=True)
+            verdict = replace(verdict, usage=verdict.usage.free(), cached=True)
         if verdict.request in counted:
-            verdict = replace(verdict, calls=0, usage_unknown=0, thoughts=None)
+            usage = replace(verdict.usage, calls=0, usage_unknown=0)
+            verdict = replace(verdict, usage=usage, thoughts=None)
         paid.add((qid, answer))
         counted.add(verdict.request)
         verdicts.append(verdict)

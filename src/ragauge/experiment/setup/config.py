@@ -1,33 +1,26 @@
-"""The root of the configuration: its keys, types and allowed values.
-
-Registered as Hydra's schema, so that an unknown key or a value of the wrong type is refused before any job
-of a sweep starts.
-"""
+"""Checks a composed configuration, and turns it into settings (`ragauge.contract.settings`)."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
-from omegaconf import MISSING, OmegaConf
+from omegaconf import DictConfig, OmegaConf, SCMode
 from omegaconf.errors import OmegaConfBaseException
 
 from ragauge.contract.checks import require, require_choice, require_count, require_number
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.families import FAMILIES, PRIMARY
-from ragauge.contract.groups import RANKINGS
+from ragauge.contract.families import FAMILIES
+from ragauge.contract.naming import given_names
 from ragauge.contract.redact import redact_tree, secret_in
 from ragauge.contract.secret_patterns import is_secret_name, is_secret_variable
+from ragauge.contract.settings import Settings
 from ragauge.experiment.setup.packages import PackageSearchPath
 from ragauge.texts.languages import AUTO, CODES, named_language
-
-if TYPE_CHECKING:
-    from ragauge.estimate.slicing import SliceBy
 
 MAX_N_TOKENS = 1_000_000
 _LONGEST = 64 * 1024  # characters of a logged file; a usual configuration has 10,000
@@ -48,128 +41,9 @@ _NAMES = (
 )
 
 
-@dataclass
-class Tracking:
-    """MLflow's place; null means the environment (MLFLOW_TRACKING_URI), then mlruns/."""
-
-    uri: str | None = None
-    experiment: str | None = None
-    note: str | None = None
-    evaluation: Any = "auto"
-    models: bool = False
-
-
-@dataclass
-class Estimation:
-    """The predictor's rows and fit."""
-
-    features: list[str] = field(default_factory=lambda: ["ir_score"])
-    spline: bool = False
-    calibrate: bool = False
-
-
-@dataclass
-class ZoneGuarantee:
-    """The promise of a zone of the IR score: at most a share alpha missed, with this confidence."""
-
-    alpha: float = 0.1
-    confidence: float = 0.95
-
-
-@dataclass
-class Foreseen:
-    """The target of the measures of a sweep."""
-
-    target: str | None = None
-
-
-@dataclass
-class Reported:
-    """The families of a sweep's tests, and its primary measures."""
-
-    family: str = FAMILIES[0]
-    primary: list[str] = field(default_factory=lambda: list(PRIMARY))
-
-
-@dataclass
-class Raced:
-    """The rule and measure by which a sweep with `hydra/sweeper=race` drops a system."""
-
-    measure: str = "right"
-    margin: float = 0.03
-    alpha: float = 0.05
-    first: int = 60
-    batch: int = 20
-
-
-@dataclass
-class RecordedSystem:
-    """The file of a recorded system, the system's name in it, and the treatment of missing rows."""
-
-    path: str | None = None
-    docs: str | None = None
-    system: str | None = None
-    on_missing: str = "raise"
-
-
-@dataclass
-class Config:
-    """The keys of conf/config.yaml."""
-
-    dataset: Any = MISSING
-    chunker: Any = MISSING
-    embedder: Any = MISSING
-    tokenizer: Any = MISSING
-    rewriter: Any = MISSING
-    retriever: Any = MISSING
-    reranker: Any = MISSING
-    expander: Any = MISSING
-    compressor: Any = MISSING
-    order: Any = MISSING
-    measure: Any = MISSING
-    llm: Any = MISSING
-    evaluator: Any = MISSING
-    answers: Any = field(default_factory=dict)
-    judge: Any = MISSING
-    engine: Any = None
-    recorded: RecordedSystem = field(default_factory=RecordedSystem)
-    service: Any = None
-    race: Raced = field(default_factory=Raced)
-    language: str = "english"
-    n_tokens: int = 1000
-    n_grid: list[int] = field(default_factory=list)
-    measures: list[str] = field(default_factory=lambda: list(RANKINGS))
-    slices: list[Any] = field(default_factory=list)
-    slice_weights: dict[str, Any] = field(default_factory=dict)
-    cluster: str | None = None
-    failures: str = "causes"
-    seed: int = 0
-    bootstrap: int = 1000
-    max_missing_share: float = 0.05
-    estimate: Estimation = field(default_factory=Estimation)
-    zones: ZoneGuarantee = field(default_factory=ZoneGuarantee)
-    foresight: Foreseen = field(default_factory=Foreseen)
-    report: Reported = field(default_factory=Reported)
-    human_labels: str | None = None
-    human_labels_from: str | None = None
-    human_evidence: str | None = None
-    sample_target: str = "population"
-    predictor: str | None = None
-    predictor_mismatch: str = "refuse"
-    register_predictor: str | None = None
-    trust: bool = False
-    gate: dict[str, Any] = field(default_factory=dict)
-    trace: bool = False
-    measure_latency: bool = False
-    latency_topics: int = 50
-    dry_run: bool = False
-    store: str = MISSING
-    tracking: Tracking = field(default_factory=Tracking)
-
-
 def register() -> None:
     """Registers with Hydra the schema of conf/config.yaml and packages' configs."""
-    ConfigStore.instance().store(name="schema", node=Config)
+    ConfigStore.instance().store(name="schema", node=Settings)
     Plugins.instance().register(PackageSearchPath)
 
 
@@ -261,7 +135,19 @@ def _secret_name(config: Any, key: str) -> str | None:
     return f"{key}: holds a key or password, and folders and experiments are called so; give another name"
 
 
-def check_values(cfg: Any) -> None:
+def settings_of(cfg: DictConfig) -> Settings:
+    """The checked settings of a composed config, all interpolations resolved.
+
+    ConfigError for a value out of its range, an OmegaConf error for an interpolation that cannot be resolved.
+    """
+    check_values(cfg)
+    typed = cfg if issubclass(OmegaConf.get_type(cfg) or dict, Settings) else OmegaConf.merge(Settings, cfg)
+    found: Any = OmegaConf.to_container(typed, resolve=True, structured_config_mode=SCMode.INSTANTIATE)
+    assert isinstance(found, Settings)
+    return found
+
+
+def check_values(cfg: DictConfig) -> None:
     """ConfigError for a root value out of range, and for any number that no computation can use.
 
     Types are checked by the schema.
@@ -282,6 +168,7 @@ def check_values(cfg: Any) -> None:
     require_number("zones.alpha", cfg.zones.alpha, 0.001, 0.5)
     require_number("zones.confidence", cfg.zones.confidence, 0.5, 0.9999)
     require_choice("report.family", cfg.report.family, FAMILIES)
+    given_names(cfg.names)
     require_choice("failures", cfg.failures, ("causes", "rules"))
     require_choice("sample_target", cfg.sample_target, TARGETS)
     require_choice("predictor_mismatch", cfg.predictor_mismatch, ("refuse", "allow"))
@@ -303,22 +190,14 @@ def _check_numbers(value: Any, key: str) -> None:
         require(key, value, math.isfinite(value), "finite numbers")
 
 
-def check_draws(cfg: Any) -> None:
+def check_draws(cfg: DictConfig) -> None:
     """ConfigError for a seed or a number of bootstrap replicates out of its range."""
     require_count("seed", cfg.seed, 0, most=2**32 - 1)  # numpy's, pandas' and PyTorch's are so large
     replicates = 0 <= cfg.bootstrap <= 100_000
     require("bootstrap", cfg.bootstrap, replicates, "0 (no intervals) to 100,000 replicates")
 
 
-def check_slices(cfg: Any) -> tuple[tuple[SliceBy, ...], dict[str, dict[str, float]]]:
-    """The columns by which topics are sliced, and the weights of slices; ConfigError for invalid ones."""
-    from ragauge.experiment.slicing import read_slices, read_weights
-
-    slices = read_slices(OmegaConf.to_container(cfg.slices, resolve=True))
-    return slices, read_weights(OmegaConf.to_container(cfg.slice_weights, resolve=True), slices)
-
-
-def settle(cfg: Any) -> None:
+def settle(cfg: DictConfig) -> None:
     """Replaces `backend=auto` in the config by the backend used here, so that it is logged."""
     from ragauge.retrieval.pretrained import settle_backend
 

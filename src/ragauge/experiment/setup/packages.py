@@ -52,13 +52,18 @@ class PackageSearchPath(SearchPathPlugin):
             search_path.append(package.distribution, place)
 
 
-@cache
 def config_packages() -> tuple[ConfigPackage, ...]:
     """ragauge's plug-ins and the installed packages with config groups, by name of distribution.
 
     Raises ConfigError with entry point and distribution for an unreadable one.
     """
-    found = [_package(point) for point in loading.points_of(ENTRY_POINT_GROUP)]
+    return packages_of(tuple(loading.points_of(ENTRY_POINT_GROUP)))
+
+
+@cache
+def packages_of(points: tuple[EntryPoint, ...]) -> tuple[ConfigPackage, ...]:
+    """The packages that these entry points name."""
+    found = [_package(point) for point in points]
     return tuple(sorted(found, key=lambda package: (not package.own, package.distribution, package.module)))
 
 

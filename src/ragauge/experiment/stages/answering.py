@@ -21,9 +21,7 @@ from ragauge.contract.measures import (
     MeasuresRanking,
     VariesContexts,
 )
-from ragauge.experiment.stages.contexts import texts_of_ranking
-from ragauge.experiment.stages.retrieval import retrieved_chunks
-from ragauge.experiment.stages.stage import (
+from ragauge.contract.stages import (
     TURNS,
     Budget,
     Components,
@@ -33,6 +31,9 @@ from ragauge.experiment.stages.stage import (
     Reads,
     Stage,
 )
+from ragauge.experiment.stages.ahead import Ahead
+from ragauge.experiment.stages.contexts import texts_of_ranking
+from ragauge.experiment.stages.retrieval import retrieved_chunks
 from ragauge.retrieval.contexts import longest_passages, numbered_contexts, used_passages
 from ragauge.retrieval.passages import passages_of
 
@@ -40,16 +41,22 @@ GIVEN = ("qid", "n_tokens", "answer", "status")  # columns of the answers that m
 
 
 class Answer(Stage):
-    """The answers at this job's n_tokens; with `sampled` only to the topics of frame `asked_contexts`."""
+    """The answers at this job's n_tokens; with `sampled` only to the topics of frame `asked_contexts`.
+
+    ahead: the other budgets of the sweep, whose answers are asked for along with them.
+    """
 
     name = "answers"
     makes = ("answers",)
     asks = "answer"
     of_files = True
 
-    def __init__(self, components: Components, budget: Budget, sampled: bool = False) -> None:
+    def __init__(
+        self, components: Components, budget: Budget, sampled: bool = False, ahead: Ahead | None = None
+    ) -> None:
         super().__init__(components, budget)
         self._context = AskedContexts.name if sampled else shown(components)
+        self._ahead = ahead
 
     @property
     def doing(self) -> str:  # type: ignore[override]
@@ -64,7 +71,11 @@ class Answer(Stage):
         return self.components.llm
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        return {"answers": self.component.answer(reads["topics"], reads[self.reads[-1]], tools)}
+        topics, contexts = reads["topics"], reads[self.reads[-1]]
+        if self._ahead is None:
+            return {"answers": self.component.answer(topics, contexts, tools)}
+        found = self.component.answer(topics, self._ahead.contexts(contexts), tools)
+        return {"answers": self._ahead.own("answers", found)}
 
 
 class NumberPassages(Stage):
@@ -242,7 +253,7 @@ class AskedContexts(AskedAnswers):
 
 
 class Judging(Stage):
-    """The verdicts on frame `asked_answers`."""
+    """The verdicts on frame `asked_answers`; `ahead` as in `Answer`."""
 
     name = "verdicts"
     reads = (Read("topics"), Read("evidence"), Read("asked_answers", columns=GIVEN))
@@ -251,13 +262,20 @@ class Judging(Stage):
     asks = "label"
     of_files = True
 
+    def __init__(self, components: Components, budget: Budget, ahead: Ahead | None = None) -> None:
+        super().__init__(components, budget)
+        self._ahead = ahead
+
     @property
     def component(self) -> Judge:
         return self.components.judge
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
-        found = self.component.judge(reads["topics"], reads["evidence"], reads["asked_answers"], tools)
-        return {"verdicts": found}
+        topics, evidence, answers = reads["topics"], reads["evidence"], reads["asked_answers"]
+        if self._ahead is None:
+            return {"verdicts": self.component.judge(topics, evidence, answers, tools)}
+        found = self.component.judge(topics, evidence, self._ahead.answers(answers), tools)
+        return {"verdicts": self._ahead.own("verdicts", found)}
 
 
 ANSWERED, JUDGED = "varied_answers", "varied_verdicts"
@@ -362,6 +380,10 @@ class AnswerVaried(OfVaried):
     def component(self) -> Generator:
         return self.components.llm
 
+    @property
+    def replies_as(self) -> str:  # type: ignore[override]
+        return self.measure.calls
+
     def make(self, reads: Reads, tools: Tools) -> Frames:
         topics, contexts = reads["topics"], reads[self.contexts]
         who = type(self.component).__name__
@@ -390,6 +412,10 @@ class JudgeVaried(OfVaried):
     @property
     def component(self) -> Judge:
         return self.components.judge
+
+    @property
+    def replies_as(self) -> str:  # type: ignore[override]
+        return f"{self.measure.calls}judge_"
 
     def params(self) -> dict[str, Any]:
         rewrites = type(self.measure).to_judge is not VariesContexts.to_judge

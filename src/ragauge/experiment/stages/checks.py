@@ -13,8 +13,8 @@ from ragauge.contract.retrieval import BringsTexts
 from ragauge.contract.topics import references, scorable, wrong_answers
 
 if TYPE_CHECKING:
+    from ragauge.contract.stages import Components
     from ragauge.experiment.stages.pipeline import Pipeline
-    from ragauge.experiment.stages.stage import Components
 
 log = logging.getLogger(__name__)
 

@@ -16,20 +16,22 @@ from ragauge.contract.groups import ENGINE, GROUPS
 from ragauge.contract.loading import build, loaded, points_of
 from ragauge.contract.measures import AnswerMeasure
 from ragauge.contract.outcomes import FEATURES
+from ragauge.contract.settings import Settings
 from ragauge.estimate.prompts import CHOICES, SAMPLE
-from ragauge.experiment.folder import JobFolder
-from ragauge.experiment.setup.config import check_slices, check_values
+from ragauge.experiment.request import Request
+from ragauge.experiment.slicing import read_slices, read_weights
 from ragauge.experiment.stages.checks import check_together
 from ragauge.experiment.stages.repeating import checked_repeats
 
 if TYPE_CHECKING:
+    from ragauge.contract.stages import Components
     from ragauge.estimate.topic_samples import Sample
     from ragauge.experiment.stages.pipeline import Pipeline
-    from ragauge.experiment.stages.stage import Components
 
 _NETWORKS = ("embedder", "reranker")  # whose model may be one of MLflow
 _OF_ESTIMATES = {
-    "judge": ("sample", "sample_design", "looks", "earlier", "prompts_are", "per_answer"), "llm": ("sample", "repeat"),
+    "judge": ("sample", "sample_design", "looks", "earlier", "prompts_are", "per_answer", "probes"),
+    "llm": ("sample", "repeat"),
 }  # fmt: skip
 
 
@@ -38,7 +40,7 @@ def instantiate_components(cfg: DictConfig, budget: str | None = None) -> Compon
 
     `budget` names what chat models spend together (a sweep's id), unless their config names it.
     """
-    from ragauge.experiment.stages.stage import Components
+    from ragauge.contract.stages import Components
 
     found = {}
     kinds = {name: get_args(kind) or (kind,) for name, kind in get_type_hints(Components).items()}
@@ -84,55 +86,63 @@ def _built(key: str, spec: Mapping[str, Any], budget: str | None, kinds: tuple[t
         raise ConfigError(f"{key}: {type(error).__name__}: {error}") from error
 
 
-def make_pipeline(cfg: DictConfig, folder: JobFolder) -> Pipeline:
-    """The stages of a config, after every check that needs no work."""
+def make_pipeline(request: Request) -> Pipeline:
+    """The stages of a job, after every check that needs no work."""
     from ragauge.experiment.stages.pipeline import Pipeline
     from ragauge.measures.rankings import ranking_infos
     from ragauge.store import Store
 
-    check_values(cfg)
-    require_choice("judge.prompts_are", cfg.judge.get("prompts_are", SAMPLE), CHOICES)
-    components = instantiate_components(cfg, folder.sweep_id)
-    check_together(components, folder.choices)
+    settings = request.settings
+    require_choice("judge.prompts_are", settings.judge.get("prompts_are", SAMPLE), CHOICES)
+    components = instantiate_components(request.cfg, request.folder.sweep_id)
+    check_together(components, request.folder.choices)
     of_answers = {key: shown.infos_of(measure) for key, measure in components.answers.items()}
-    of_rankings = ranking_infos(list(cfg.measures))
+    of_rankings = ranking_infos(settings.measures)
     infos = (*of_rankings, *shown.checked(of_answers, of_rankings))
     known = (*FEATURES, *(info.name for info in infos if info.of in ("context", "ranking")))
-    features = list(cfg.estimate.features)
+    features = settings.estimate.features
     require("estimate.features", features, bool(features) and set(features) <= set(known), ", ".join(known))
     for group in GROUPS:
         getattr(components, group).files()
     for measure in components.answers.values():
         measure.files()
-    store, grid = Store(Path(cfg.store)), tuple(cfg.n_grid)
-    measures = tuple(cfg.measures)
-    slices, weights = check_slices(cfg)
+    slices = read_slices(settings.slices)
     return Pipeline(
-        *(components, store, cfg.n_tokens, grid, cfg.max_missing_share, _sample(cfg), measures, slices, weights),
-        cluster=cfg.cluster,
-        answered=_sample(cfg, "llm"),
-        repeats=checked_repeats(cfg.llm.get("repeat"), cfg.judge.get("per_answer"), components),
+        components,
+        Store(Path(settings.store)),
+        settings.n_tokens,
+        tuple(settings.n_grid),
+        settings.max_missing_share,
+        sample=_sample(settings),
+        measures=tuple(settings.measures),
+        slices=slices,
+        slice_weights=read_weights(settings.slice_weights, slices),
+        cluster=settings.cluster,
+        answered=_sample(settings, "llm"),
+        repeats=checked_repeats(settings.llm.get("repeat"), settings.judge.get("per_answer"), components),
+        budgets=request.budgets,
     )
 
 
-def _sample(cfg: DictConfig, group: str = "judge") -> Sample | None:
+def _sample(settings: Settings, group: str = "judge") -> Sample | None:
     """`sample` and `sample_design` of judge or llm; None if all topics are judged or answered.
 
     ConfigError where both have a sample and that of the judge is not within that of the llm.
     """
     from ragauge.estimate.topic_samples import Listed, Sample
 
-    n = cfg[group].get("sample")
+    of, answered = getattr(settings, group), settings.llm.get("sample")
+    n = of.get("sample")
     if n is None:
         return None
     if group == "llm":
-        return Listed.of_file(n) if isinstance(n, str) else Sample(n, "uniform", int(cfg.seed), group)
-    sample, answered = Sample(n, cfg.judge.get("sample_design") or "uniform", int(cfg.seed)), cfg.llm.get("sample")
+        return Listed.of_file(n) if isinstance(n, str) else Sample(n, "uniform", settings.seed, group)
+    sample = Sample(n, of.get("sample_design") or "uniform", settings.seed)
     if sample.design == "neyman" and answered is not None:
         raise ConfigError(
             "judge.sample_design=neyman draws among all topics, and llm.sample answers a few: use uniform"
         )
-    if sample.design == "neyman" and cfg.predictor is None:
+    if sample.design == "neyman" and settings.predictor is None:
         raise ConfigError(
             "judge.sample_design=neyman chooses topics by a predicted P(right): give predictor=<model URI>"
         )

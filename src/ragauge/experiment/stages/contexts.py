@@ -10,8 +10,8 @@ from ragauge.contract import frames
 from ragauge.contract.component import Tokenizer, Tools
 from ragauge.contract.identity import identity
 from ragauge.contract.retrieval import Compressor, ContextOrder, Expander
+from ragauge.contract.stages import Components, Frames, Incomplete, Read, Reads, Stage
 from ragauge.experiment.stages.retrieval import retrieved_chunks, standalone, standalone_reads
-from ragauge.experiment.stages.stage import Components, Frames, Incomplete, Read, Reads, Stage
 from ragauge.retrieval.contexts import build_contexts, contexts_at
 from ragauge.retrieval.order import LongContextOrder
 from ragauge.retrieval.passages import in_rank_order, passages_of

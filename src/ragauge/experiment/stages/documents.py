@@ -15,7 +15,7 @@ from ragauge.contract.frames import Batches
 from ragauge.contract.identity import code_of
 from ragauge.contract.progress import progress
 from ragauge.contract.retrieval import BringsTexts, Chunker, Retriever
-from ragauge.experiment.stages.stage import Budget, Components, Made, Read, Reads, Stage
+from ragauge.contract.stages import Budget, Components, Made, Read, Reads, Stage
 from ragauge.measures.located import locate
 from ragauge.retrieval.chunkers import chunked
 from ragauge.store import link_files

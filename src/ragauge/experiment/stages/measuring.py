@@ -13,9 +13,9 @@ from ragauge.contract.component import Tools
 from ragauge.contract.identity import identity
 from ragauge.contract.measures import AnswerMeasureInfo, Measure, MeasuresPieces
 from ragauge.contract.retrieval import BringsTexts
+from ragauge.contract.stages import QUESTIONS, Components, Frames, Incomplete, Read, Reads, Stage
 from ragauge.contract.topics import scorable
 from ragauge.experiment.stages.retrieval import retrieved_chunks
-from ragauge.experiment.stages.stage import QUESTIONS, Components, Frames, Incomplete, Read, Reads, Stage
 from ragauge.measures import (
     chunk_qrels,
     corrected_parts,

@@ -13,6 +13,8 @@ import pandas as pd
 from ragauge.contract.loading import locate
 from ragauge.contract.measures import AnswerMeasure, MeasuresPassages, MeasuresRanking, VariesContexts
 from ragauge.contract.retrieval import BringsTexts
+from ragauge.contract.stages import Budget, Components, Read, Stage
+from ragauge.experiment.stages.ahead import Ahead
 from ragauge.experiment.stages.answering import (
     Answer,
     AskedAnswers,
@@ -56,7 +58,6 @@ from ragauge.experiment.stages.retrieval import (
     Rewrite,
     is_rewritten,
 )
-from ragauge.experiment.stages.stage import Budget, Components, Read, Stage
 from ragauge.measures.floor import is_corrected
 from ragauge.measures.rankings import of_chunks
 
@@ -66,11 +67,12 @@ def stages(
     budget: Budget,
     to_judge: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     to_answer: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
+    ahead: Ahead | None = None,
 ) -> list[Stage]:
     """The stages of a job in order; where two make the same frame, the stages after them read the later one's.
 
     to_judge, to_answer: choose the answers that are judged, and the contexts that are answered from; all of them
-    unless they are given.
+    unless they are given. ahead: the other budgets of the sweep, asked along with the job's own.
     """
 
     def chosen() -> Iterator[Stage]:
@@ -109,7 +111,7 @@ def stages(
             yield NumberPassages(components, budget)
         if to_answer is not None:
             yield AskedContexts(components, budget, to_answer)
-        yield Answer(components, budget, to_answer is not None)
+        yield Answer(components, budget, to_answer is not None, ahead)
         for name, measure in components.answers.items():
             if own := measure.stages:
                 yield from locate(f"answers.{name}", own)(components, budget, name, measure)
@@ -120,7 +122,7 @@ def stages(
                 yield stage(components, budget, name, measure)
         yield RankingColumns(components, budget)
         yield AskedAnswers(components, budget, to_judge)
-        yield Judging(components, budget)
+        yield Judging(components, budget, ahead)
 
     return list(chosen())
 

@@ -9,30 +9,35 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 
 import pandas as pd
 
 from ragauge.contract import frames
+from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.answering import ASKED
 from ragauge.contract.errors import MissingError
 from ragauge.contract.groups import RANKINGS
-from ragauge.contract.measures import AnswerMeasureInfo
+from ragauge.contract.measures import AnswerMeasureInfo, MeasuresRepeats
+from ragauge.contract.stages import Budget, Stage
+from ragauge.estimate.prompts import OF_REPEATS, outcomes_of_repeats
 from ragauge.estimate.slicing import SliceBy
 from ragauge.estimate.topic_samples import Sample
 from ragauge.experiment.clusters import clusters_of_topics
 from ragauge.experiment.outcomes import outcomes, retrieved, unjudged, with_values
 from ragauge.experiment.slicing import slices_of_topics
-from ragauge.experiment.stages import repeating
+from ragauge.experiment.stages.ahead import ahead_of
 from ragauge.experiment.stages.answering import AskedContexts, MeasureRankings, OfMeasure, shown
 from ragauge.experiment.stages.measuring import RankingColumns
-from ragauge.experiment.stages.order import stages
+from ragauge.experiment.stages.order import question_stages, stages
 from ragauge.experiment.stages.plan import JOINED, Output, Plan
+from ragauge.experiment.stages.repeating import ONCE, Repeats, of_answer
 from ragauge.experiment.stages.retrieval import is_rewritten
 from ragauge.experiment.stages.running import StageRunner
-from ragauge.experiment.stages.stage import Budget
 from ragauge.measures.answers import TRUTHFULNESS, truthfulness
 from ragauge.measures.questions import DERIVED
 from ragauge.store import Key
+from ragauge.store.vectors import NotComputed
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,7 @@ class Pipeline(StageRunner):
     measures: those of the run, over documents or over chunks.
     slices, slice_weights: by what topics are sliced, and how slices count in averages.
     repeats: how often topics are answered, and answers judged.
+    budgets: those of the job's sweep, if it varies n_tokens.
     cluster: `document` or the attribute that names the clusters of topics; None: topics are independent.
     """
 
@@ -67,7 +73,8 @@ class Pipeline(StageRunner):
     slice_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     cluster: str | None = None
     answered: Sample | None = None
-    repeats: repeating.Repeats = repeating.ONCE
+    repeats: Repeats = ONCE
+    budgets: tuple[int, ...] = ()
     _infos: list[AnswerMeasureInfo] | None = field(default=None, init=False, repr=False)
     _sampled: pd.DataFrame | None = field(default=None, init=False, repr=False)
     _answered: pd.DataFrame | None = field(default=None, init=False, repr=False)
@@ -76,7 +83,8 @@ class Pipeline(StageRunner):
         derived = tuple(name for name in DERIVED if name in {by.name for by in self.slices})
         budget = Budget(self.n_tokens, tuple(self.grid), self.measures, derived)
         to_answer = None if self.answered is None else self.to_answer
-        self.plan = Plan(stages(self.components, budget, self.to_judge, to_answer))
+        self.ahead = ahead_of(self)
+        self.plan = Plan(stages(self.components, budget, self.to_judge, to_answer, self.ahead))
 
     @property
     def asks(self) -> bool:
@@ -99,30 +107,22 @@ class Pipeline(StageRunner):
 
     @property
     def rewritten(self) -> bool:
-        """Whether the job searches for a rewriter's queries (frame `queries`) instead of the questions."""
         return is_rewritten(self.components)
 
-    # --- what stages made -----------------------------------------------------------------------------
+    @property
+    def several(self) -> bool:
+        return self.repeats.several
 
     @property
-    def contexts(self) -> pd.DataFrame:
-        """C_N of every topic at this job's n_tokens."""
-        return self.frame("contexts")
+    def question_stages(self) -> list[Stage]:
+        return question_stages(self.stages)
+
+    # --- what stages made -----------------------------------------------------------------------------
 
     @property
     def shown_contexts(self) -> pd.DataFrame:
         """The contexts as the LLM sees them, with numbered passages if it cites."""
         return self.frame(shown(self.components) if self.answered is None else AskedContexts.name)
-
-    @property
-    def answers(self) -> pd.DataFrame:
-        """The answers at this job's n_tokens; stored when none is missing."""
-        return self.frame("answers")
-
-    @property
-    def verdicts(self) -> pd.DataFrame:
-        """The verdicts on this job's answers, those to judge; stored when none is missing."""
-        return self.frame("verdicts")
 
     def contexts_from_ledger(self) -> pd.DataFrame:
         """`shown_contexts` without a call; raises Unasked if a retriever would ask a chat model."""
@@ -143,7 +143,6 @@ class Pipeline(StageRunner):
 
     @property
     def answer_measures(self) -> list[AnswerMeasureInfo]:
-        """The infos of the answer measures, in the order of the stages."""
         if self._infos is None:
             makers = [stage for stage in self.stages if JOINED in stage.makes]
             # Of a sample the classes alone are estimated: the topics without a verdict have no score to average.
@@ -154,20 +153,11 @@ class Pipeline(StageRunner):
 
     @cached_property
     def retrieved(self) -> pd.DataFrame:
-        """One row per topic at this n_tokens before any LLM call, with the columns of `clusters`."""
-        found = retrieved(
-            self.frame("topics"),
-            self.frame("scores"),
-            self.frame("part_scores"),
-            self.contexts,
-            self.frame("run"),
-            self.n_tokens,
-        )
+        found = retrieved(self)
         return found.assign(**{str(name): found["qid"].map(of) for name, of in self.clusters.items()})
 
     @cached_property
     def foreseeing(self) -> pd.DataFrame:
-        """`retrieved` with the measures that need no answer, as input of a predictor."""
         before = [step for step in self.plan.steps if isinstance(step.stage, MeasureRankings | RankingColumns)]
         steps = self._have(before)
         return with_values(self.retrieved, pd.concat([step.done.frame(JOINED) for step in steps], ignore_index=True))
@@ -180,16 +170,112 @@ class Pipeline(StageRunner):
         rows = outcomes(*found, self.sampled, self.unjudged)
         if TRUTHFULNESS in self.answer_measures:
             rows[TRUTHFULNESS.name] = truthfulness(rows["label"], rows.get("unanswerable"))
-        return repeating.with_repeats(self, rows)
+        if self.several:
+            rows = outcomes_of_repeats(rows, self.repeated, self.components.judge.kind != "none")
+        for measure in self.components.answers.values():
+            if isinstance(measure, MeasuresRepeats):
+                first = self.repeated[self.repeated["repeat"] == 0]
+                values = measure.measure_repeats(first, self.tools)
+                rows = rows.assign(**{str(name): rows["qid"].map(values[name]).astype("float64") for name in values})
+        return rows
 
-    # The job by (sample, repeat), once for each answer and verdict that a topic gets, and what all of them say.
-    parts = cached_property(repeating.parts_of)
-    repeated = cached_property(repeating.repeated)
-    all_answers, all_verdicts = property(repeating.all_answers), property(repeating.all_verdicts)
+    # --- several answers, several verdicts ------------------------------------------------------------
+
+    @cached_property
+    def parts(self) -> dict[tuple[int, int], Pipeline]:
+        """The job by (sample, repeat), once for each answer and verdict that a topic gets; sample by sample.
+
+        A sample is an answer to a topic, a repeat a verdict on it. Part (0, 0) is the job itself, so that a single
+        answer keeps all of its keys.
+        """
+        pairs = product(range(self.repeats.answers), range(self.repeats.verdicts))
+        return {pair: self._part(*pair) if any(pair) else self for pair in pairs}
+
+    def _part(self, sample: int, repeat: int) -> Pipeline:
+        """The job with another answer and verdict; it shares reads, models, times and choice of topics."""
+        of = self.components
+        components = replace(
+            of,
+            llm=of.llm.repeated(sample) if sample else of.llm,
+            judge=of.judge.repeated(repeat) if repeat else of.judge,
+            answers={} if repeat else {name: one for name, one in of.answers.items() if of_answer(one)},
+        )
+        part = replace(self, components=components, repeats=ONCE)
+        part.seconds, part.made, part._sampled = self.seconds, self.made, self._sampled
+        part.unmeasured = self.unmeasured
+        # Measures ask the job's own chat model, whichever answer they are about.
+        shared = ("shared_chat", "evaluator_chat", "tools", "unjudged")
+        vars(part).update({name: getattr(self, name) for name in shared})
+        return part
+
+    def _share_outputs(self) -> None:
+        """Shares the outputs of the job, or of the part with the same answer, with each part."""
+        for (sample, repeat), part in list(self.parts.items())[1:]:
+            source, until = (self.parts[sample, 0], "verdicts") if repeat else (self, "answers")
+            theirs = {step.stage.label: step for step in part.plan.steps}
+            for step in source.plan.steps:
+                if step.stage.name == until:
+                    break
+                if step.output is not None and step.stage.label in theirs:
+                    theirs[step.stage.label].output = step.output
+
+    def _by_sample(self) -> dict[int, tuple[pd.DataFrame, pd.DataFrame]]:
+        """The answers of every sample, and the values [qid x measure] of answer measures; computed now."""
+        found = {}
+        for (sample, repeat), part in self.parts.items():
+            self._share_outputs()
+            if not repeat:
+                answers, values = part.answers, part.frame("answer_values")
+                measures = [one for one in part.components.answers.values() if of_answer(one)]
+                own = values[values["measure"].isin([info.name for one in measures for info in infos_of(one)])]
+                found[sample] = answers, own.pivot(index="qid", columns="measure", values="value").astype("float64")
+        return found
+
+    @property
+    def all_answers(self) -> pd.DataFrame:
+        if not self.several:
+            return self.answers
+        frames = self._by_sample().items()
+        tagged = [rows.assign(qid=[f"{qid} {sample}" for qid in rows["qid"]]) for sample, (rows, _) in frames]
+        return pd.concat(tagged, ignore_index=True)
+
+    @property
+    def all_verdicts(self) -> pd.DataFrame:
+        if not self.several:
+            return self.verdicts
+        self._share_outputs()
+        tagged = []
+        for (_, repeat), part in self.parts.items():
+            rows = part.verdicts
+            if repeat and "request" in rows:
+                rows = rows.assign(request=f"{repeat} " + rows["request"])
+            tagged.append(rows)
+        return pd.concat(tagged, ignore_index=True)
+
+    @cached_property
+    def repeated(self) -> pd.DataFrame:
+        """[qid, n_tokens, sample, repeat, answer, answer_status, label, judge_status], and a column per measure of
+        answers: a row per answered topic, sample and repeat.
+
+        label and judge_status are missing for a topic that is not judged.
+        """
+        by_sample = self._by_sample()
+        self._share_outputs()
+        rows = []
+        for (sample, repeat), part in self.parts.items():
+            answers, values = by_sample[sample]
+            one = answers[["qid", "n_tokens", "answer", "status"]].rename(columns={"status": "answer_status"})
+            verdicts = part.verdicts[["qid", "label", "status"]].rename(columns={"status": "judge_status"})
+            for more in (verdicts, values.reset_index()):
+                one = one.merge(more, on="qid", how="left", validate="one_to_one")
+            rows.append(one.assign(sample=sample, repeat=repeat))
+        found = pd.concat(rows, ignore_index=True)
+        return found[[*OF_REPEATS, *found.columns.difference(OF_REPEATS)]]
+
+    # --- what topics belong to ------------------------------------------------------------------------
 
     @cached_property
     def clusters(self) -> pd.DataFrame:
-        """The chosen clusters and those of shared evidence, by qid (`clusters_of_topics`)."""
         return clusters_of_topics(self.frame("topics"), self.frame("evidence"), self.cluster)
 
     @cached_property
@@ -219,7 +305,7 @@ class Pipeline(StageRunner):
             key = self._key(step) if stage.stored else None
             found = None if key is None else step.output is not None or self.store.find(key) is not None
             if found is not False:
-                with suppress(MissingError):  # too much of it is missing: the job would end there
+                with suppress(MissingError, NotComputed):  # too much of it is missing: the job would end there
                     self._have([step])  # from the store, or of what is there
             yield Line(stage.label, key, found)
 
@@ -268,7 +354,6 @@ class Pipeline(StageRunner):
 
     @cached_property
     def unjudged(self) -> frozenset[str]:
-        """The topics without a reference answer that the judge needs."""
         return unjudged(self.components.judge, self.frame("topics"))
 
     def set_sampled(self, frame: pd.DataFrame) -> None:
@@ -282,7 +367,6 @@ class Pipeline(StageRunner):
             self.plan.step(name).output = None
 
     def to_judge(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of the topics to judge: sampled, and with a reference to judge by."""
         if self.unjudged:
             frame = frame[~frame["qid"].isin(self.unjudged)]
         return frame if self.sampled is None else _of(self.sampled, frame)

@@ -15,14 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 
 from ragauge.contract.frames import Batches, content_digest
-from ragauge.experiment.stages.stage import Read, Stage
-from ragauge.store import Entry, Key
+from ragauge.contract.stages import Read, Stage
+from ragauge.store import Entry, Key, file_sha256
 
 JOINED = "answer_values"  # the one frame that several stages make, each some rows
 
@@ -113,7 +115,9 @@ class Step:
             for read, sources in self.sources.items()
         }
         stage = self.stage
-        return Key(stage.name, stage.version, {**stage.params(), **models}, {**stage.inputs(), **read})
+        files = stage.component.files() if stage.of_files and stage.component is not None else {}
+        of_files = {role: file_digest(path) for role, path in files.items()}
+        return Key(stage.name, stage.version, {**stage.params(), **models}, {**of_files, **read})
 
 
 class Plan:
@@ -169,3 +173,14 @@ class Plan:
         for step, before in zip(plan.steps, kept, strict=True):
             step.output = before.output
         return plan
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 (hex) of a file's bytes; read once per process while the file stays as it is."""
+    stat = path.stat()
+    return _file_digest(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _file_digest(path: Path, size: int, mtime_ns: int) -> str:
+    return file_sha256(path)

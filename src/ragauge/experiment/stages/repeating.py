@@ -1,16 +1,10 @@
-"""Answers every topic several times, and judges every answer several times.
-
-A sample is an answer to a topic, a repeat a verdict on it. Each pair of both is a part: a pipeline of its own, with the
-llm and judge that `repeated` gives. Part (0, 0) is the job itself, so that a single answer keeps all of its keys.
-"""
+"""How often topics are answered, and answers judged."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-import pandas as pd
 
 from ragauge.contract.answer_measures import infos_of
 from ragauge.contract.answering import ASKED
@@ -18,10 +12,9 @@ from ragauge.contract.checks import require, require_count
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.measures import MeasuresLayouts, MeasuresRepeats, VariesContexts
 from ragauge.contract.outcomes import MOST_LABELS
-from ragauge.estimate.prompts import OF_REPEATS, outcomes_of_repeats
 
 if TYPE_CHECKING:
-    from ragauge.experiment.stages.stage import Components
+    from ragauge.contract.stages import Components
 
 log = logging.getLogger(__name__)
 
@@ -75,117 +68,7 @@ def _differing(key: str, times: int, component: Any) -> int:
     return 1
 
 
-def parts_of(pipeline: Any) -> dict[tuple[int, int], Any]:
-    """The parts of a job by (sample, repeat), the job itself first; sample by sample."""
-    times = pipeline.repeats
-    found = {(0, 0): pipeline}
-    for sample in range(times.answers):
-        for repeat in range(times.verdicts):
-            if sample or repeat:
-                found[sample, repeat] = _part(pipeline, sample, repeat)
-    return found
-
-
-def _part(pipeline: Any, sample: int, repeat: int) -> Any:
-    """The job with another answer and verdict; it shares reads, models, times and choice of topics."""
-    of: Any = pipeline.components
-    components = replace(
-        of,
-        llm=of.llm.repeated(sample) if sample else of.llm,
-        judge=of.judge.repeated(repeat) if repeat else of.judge,
-        answers={} if repeat else {name: one for name, one in of.answers.items() if _of_answer(one)},
-    )
-    part = replace(pipeline, components=components, repeats=ONCE)
-    part.seconds, part.made = pipeline.seconds, pipeline.made
-    part._sampled = pipeline._sampled
-    # Measures ask the job's own chat model, whichever answer they are about.
-    shared = ("shared_chat", "evaluator_chat", "tools", "unjudged")
-    vars(part).update({name: getattr(pipeline, name) for name in shared})
-    return part
-
-
-def _of_answer(measure: Any) -> bool:
+def of_answer(measure: Any) -> bool:
     """Whether a measure's values depend on the answer, given the context."""
     apart = isinstance(measure, VariesContexts | MeasuresLayouts | MeasuresRepeats)
     return not apart and any(info.of == "answer" for info in infos_of(measure))
-
-
-def share_outputs(pipeline: Any) -> None:
-    """Shares the outputs of the job, or of the part with the same answer, with each part."""
-    for (sample, repeat), part in pipeline.parts.items():
-        if sample or repeat:
-            source, until = (pipeline.parts[sample, 0], "verdicts") if repeat else (pipeline, "answers")
-            theirs = {step.stage.label: step for step in part.plan.steps}
-            for step in source.plan.steps:
-                if step.stage.name == until:
-                    break
-                if step.output is not None and step.stage.label in theirs:
-                    theirs[step.stage.label].output = step.output
-
-
-def repeated_answers(pipeline: Any) -> dict[int, tuple[pd.DataFrame, pd.DataFrame]]:
-    """The answers of every sample, and the values [qid x measure] of answer measures; computed now."""
-    found = {}
-    for (sample, repeat), part in pipeline.parts.items():
-        share_outputs(pipeline)
-        if not repeat:
-            answers, values = part.answers, part.frame("answer_values")
-            names = [info.name for one in part.components.answers.values() if _of_answer(one) for info in infos_of(one)]
-            of_answer = values[values["measure"].isin(names)]
-            found[sample] = answers, of_answer.pivot(index="qid", columns="measure", values="value").astype("float64")
-    return found
-
-
-def all_answers(pipeline: Any) -> pd.DataFrame:
-    """The concatenated answers of all samples for counting costs, each with its own qid."""
-    if not pipeline.repeats.several:
-        return pipeline.answers
-    frames = repeated_answers(pipeline).items()
-    tagged = [rows.assign(qid=[f"{qid} {sample}" for qid in rows["qid"]]) for sample, (rows, _) in frames]
-    return pd.concat(tagged, ignore_index=True)
-
-
-def all_verdicts(pipeline: Any) -> pd.DataFrame:
-    """The concatenated verdicts of all parts for counting costs; requests of repeats differ."""
-    if not pipeline.repeats.several:
-        return pipeline.verdicts
-    share_outputs(pipeline)
-    tagged = []
-    for (_, repeat), part in pipeline.parts.items():
-        rows = part.verdicts
-        if repeat and "request" in rows:
-            rows = rows.assign(request=f"{repeat} " + rows["request"])
-        tagged.append(rows)
-    return pd.concat(tagged, ignore_index=True)
-
-
-def repeated(pipeline: Any) -> pd.DataFrame:
-    """A row per answered topic, sample and repeat: [qid, n_tokens, sample, repeat, answer, answer_status, label,
-    judge_status], and a column per measure of answers.
-
-    label and judge_status are missing for a topic that is not judged.
-    """
-    by_sample = repeated_answers(pipeline)
-    share_outputs(pipeline)
-    rows = []
-    for (sample, repeat), part in pipeline.parts.items():
-        answers, values = by_sample[sample]
-        one = answers[["qid", "n_tokens", "answer", "status"]].rename(columns={"status": "answer_status"})
-        verdicts = part.verdicts[["qid", "label", "status"]].rename(columns={"status": "judge_status"})
-        for more in (verdicts, values.reset_index()):
-            one = one.merge(more, on="qid", how="left", validate="one_to_one")
-        rows.append(one.assign(sample=sample, repeat=repeat))
-    found = pd.concat(rows, ignore_index=True)
-    return found[[*OF_REPEATS, *found.columns.difference(OF_REPEATS)]]
-
-
-def with_repeats(pipeline: Any, rows: pd.DataFrame) -> pd.DataFrame:
-    """Outcomes over all answers and verdicts (`outcomes_of_repeats`), with columns of `MeasuresRepeats`."""
-    of_repeats = [one for one in pipeline.components.answers.values() if isinstance(one, MeasuresRepeats)]
-    if pipeline.repeats.several:
-        rows = outcomes_of_repeats(rows, pipeline.repeated, pipeline.components.judge.kind != "none")
-    for measure in of_repeats:
-        repeated = pipeline.repeated
-        values = measure.measure_repeats(repeated[repeated["repeat"] == 0], pipeline.tools)
-        rows = rows.assign(**{str(name): rows["qid"].map(values[name]).astype("float64") for name in values})
-    return rows

@@ -17,8 +17,8 @@ from ragauge.contract.retrieval import (
     SeesEvidence,
     TopicsFailed,
 )
+from ragauge.contract.stages import QUESTIONS, TURNS, Components, Frames, Incomplete, Read, Reads, Stage
 from ragauge.experiment.stages.documents import chunks_to_search
-from ragauge.experiment.stages.stage import QUESTIONS, TURNS, Components, Frames, Incomplete, Read, Reads, Stage
 from ragauge.retrieval.passages import document_of, with_brought
 from ragauge.retrieval.ranking import check_reranked, ranks_within
 from ragauge.retrieval.recognised import of_no_document, recognised, spellings

@@ -21,17 +21,22 @@ import pandas as pd
 
 from ragauge.contract import frames
 from ragauge.contract.answer_measures import SETTLED
+from ragauge.contract.answering import NOT_RECORDED
 from ragauge.contract.component import SHARED, ChatModel, Tools
 from ragauge.contract.errors import DataError, MissingError, UnreadableJudgeError
 from ragauge.contract.frames import Batches, as_frame
 from ragauge.contract.identity import identity
 from ragauge.contract.progress import working
+from ragauge.contract.stages import Components, Incomplete, Making, Read, Reads, Stage, Stages
+from ragauge.experiment.stages.ahead import Ahead
 from ragauge.experiment.stages.plan import JOINED, Output, Plan, Step
-from ragauge.experiment.stages.stage import Components, Incomplete, Read, Reads, Stage
 from ragauge.findings.cost import RECORDED, full_cost, taken
 from ragauge.llms.chat_use import MOST_UNREAD, SharedChat
+from ragauge.llms.pace import FIRST
+from ragauge.llms.settings import ChatSettings
 from ragauge.retrieval.embedders import CachedEmbedder
 from ragauge.store import Entry, Key, Store
+from ragauge.store.vectors import NotComputed
 
 _AGAIN = (
     f"paid replies are kept, and a rerun asks only for the rest (an unreadable reply {MOST_UNREAD} times at most, then "
@@ -42,30 +47,20 @@ _FEW, _FEW_FROM = 2, 10
 _REPLIES = 10  # unreadable ones, if none is readable, that say that the judge's model or prompt is wrong
 
 
-@dataclass(frozen=True)
-class Making:
-    """Seconds and US dollars (chat models) that making a stage's output took, in any job.
-
-    Replies of the ledger count as what they cost when they were paid for. NaN: unknown.
-    """
-
-    seconds: float
-    cost_usd: float
-
-
 @dataclass
-class StageRunner:
+class StageRunner(Stages):
     """The stages of one job, each made on first use.
 
     n_tokens, n_grid: the job's budget, and those at which the score is laid out, in tokens.
     max_missing_share: a larger share of missing answers or verdicts is a MissingError; of ten or more, two
         may be missing whatever the share, unless it is 0.
     `plan` is the list of stages. `seconds` holds the time of each in this process. `made` has the names of those that
-    were not in the store, `making` what each took when its output was made.
+    were not in the store, `making` what each took when its output was made. `unmeasured` has an error for each measure
+    that asks an LLM and misses too many values. The job has no values of it, and ends with the errors.
     """
 
     components: Components
-    store: Store
+    store: Store  # type: ignore[assignment]
     n_tokens: int
     n_grid: tuple[int, ...]
     max_missing_share: float = 1.0
@@ -73,12 +68,15 @@ class StageRunner:
     seconds: dict[str, float] = field(default_factory=dict, init=False)
     made: list[str] = field(default_factory=list, init=False)
     making: dict[str, Making] = field(default_factory=dict, init=False)
+    unmeasured: list[str] = field(default_factory=list, init=False)
+    ahead: Ahead | None = field(default=None, init=False, repr=False)
     _joined: pd.DataFrame | None = field(default=None, init=False, repr=False)
+    _chats_of_groups: dict[str, SharedChat] = field(default_factory=dict, init=False, repr=False)
+    not_computed: dict[Stage, NotComputed] = field(default_factory=dict, init=False, repr=False)
     _own_chats: dict[Stage, SharedChat] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def stages(self) -> list[Stage]:
-        """The job's stages in order."""
         return [step.stage for step in self.plan.steps]
 
     @property
@@ -88,11 +86,11 @@ class StageRunner:
 
     @cached_property
     def tools(self) -> Tools:
-        """The shared models; vectors are kept in the store."""
         engine = self.components.engine
-        embedder = CachedEmbedder(self.components.embedder, self.store.root, engine)
+        counted = dict[str, float]()
+        embedder = CachedEmbedder(self.components.embedder, self.store.root, engine, counted)
         tokenizer = self.components.tokenizer
-        return Tools(self.store, embedder, tokenizer, self.shared_chat, engine=engine)
+        return Tools(self.store, embedder, tokenizer, self.shared_chat, counted, engine)
 
     @cached_property
     def shared_chat(self) -> SharedChat | None:
@@ -102,41 +100,48 @@ class StageRunner:
 
     @cached_property
     def evaluator_chat(self) -> SharedChat | None:
-        """The chat model of answer measures: the evaluator, else the job's; None without either."""
         evaluator = self.components.evaluator
-        return SharedChat(evaluator) if isinstance(evaluator, ChatModel) else self.shared_chat
+        if isinstance(evaluator, ChatModel):
+            return SharedChat(evaluator)
+        return self._beside_answers("evaluator", evaluator.max_tokens)
 
     def chat_of(self, stage: Stage) -> SharedChat | None:
-        """The chat model of a stage's component: its own, the evaluator, or the llm."""
-        if stage.component is not None and stage.component.own_chat is not None and "chat" in stage.uses:
-            return self._own_chats.setdefault(stage, SharedChat(stage.component.own_chat))
-        return self.evaluator_chat if stage.evaluates else self.shared_chat
+        component = stage.component
+        if component is not None and component.own_chat is not None and "chat" in stage.uses:
+            return self._own_chats.setdefault(stage, SharedChat(component.own_chat))
+        if stage.evaluates:
+            return self.evaluator_chat
+        return self._beside_answers(stage.group, None if component is None else component.max_tokens)
+
+    def _beside_answers(self, group: str, max_tokens: int | None) -> SharedChat | None:
+        """The shared chat model as a config group asks it, with that limit of completion tokens; None keeps its own."""
+        if self.shared_chat is None:
+            return None
+        if group not in self._chats_of_groups:
+            model = self.shared_chat.chat.beside_answers(max_tokens, f"{group}.max_tokens")
+            same = model is self.shared_chat.chat
+            self._chats_of_groups[group] = self.shared_chat if same else SharedChat(model)
+        return self._chats_of_groups[group]
 
     # --- what stages made -----------------------------------------------------------------------------
 
     def frame(self, name: str) -> pd.DataFrame:
-        """A frame of the job, made now if absent."""
         return self._frame_of(Read(name))
 
     def frame_for(self, stage: str, name: str) -> pd.DataFrame:
-        """The version of a frame that a stage reads, if several stages make it."""
         return self._frame_of(Read(name, before=stage))
 
     def rows(self, name: str) -> pd.DataFrame | Batches:
-        """The rows of a frame of the job, in batches if there are many."""
         makers = self._have(self.plan.makers(Read(name)))
         return makers[0].done.rows(name) if len(makers) == 1 else self.frame(name)
 
     def entry(self, stage: str) -> Entry:
-        """The stored output of a stage, made now if absent."""
         return self._have([self.plan.step(stage)])[0].done.stored
 
     def entry_of(self, frame: str) -> Entry:
-        """The stored output with a frame, of the last stage that makes it."""
         return self._have(self.plan.makers(Read(frame)))[-1].done.stored
 
     def entries_of(self, names: Iterable[str]) -> dict[str, str]:
-        """<stage>/<digest> of the store entry by frame, for frames that the job read from or wrote to the store."""
         last = {name: makers[-1].output for name in names if (makers := self.plan.makers(Read(name)))}
         entries = {name: output.entry for name, output in last.items() if output is not None}
         return {name: f"{e.key.stage}/{e.digest}" for name, e in entries.items() if e is not None}
@@ -157,7 +162,6 @@ class StageRunner:
         return self._key_of(self.plan.of_stage(stage), given)
 
     def identity_of(self, component: Any) -> dict[str, Any]:
-        """The component's identity; for a chat model also the name that its server reports."""
         return {**identity(component), **self._served(component)}
 
     def _frame_of(self, read: Read) -> pd.DataFrame:
@@ -186,10 +190,17 @@ class StageRunner:
     def _run(self, step: Step) -> Output:
         """Makes the output of a step; all of its sources are done."""
         stage = step.stage
-        if not stage.stored:
-            made = stage.make(self._reads(step), self._tools(stage))
-            return Output(held={name: as_frame(rows) for name, rows in made.items()})
-        return self._got(step) if stage.asks is None else self._replies(step)
+        if stage in self.not_computed:
+            raise self.not_computed[stage]
+        try:
+            if not stage.stored:
+                made = stage.make(self._reads(step), self._tools(stage))
+                return Output(held={name: as_frame(rows) for name, rows in made.items()})
+            return self._got(step) if stage.asks is None else self._replies(step)
+        except NotComputed as error:
+            error.stage = error.stage or stage.label
+            self.not_computed[stage] = error
+            raise
 
     def _key(self, step: Step, given: Mapping[str, pd.DataFrame] | None = None) -> Key:
         stage = step.stage
@@ -243,8 +254,9 @@ class StageRunner:
                 # Under a key of its own, so that a rerun asks again.
                 alone = replace(key, params={**key.params, "incomplete": uuid.uuid4().hex})
                 made = incomplete.frames
+                if not self._enough(stage, incomplete.what, incomplete.failed, incomplete.of):
+                    made = {name: as_frame(rows).iloc[:0] for name, rows in made.items()}
                 entry = self.store.get_frames(alone, lambda: made, told)
-                self._check_share(incomplete.what, incomplete.failed, incomplete.of)
         if entry.made:
             self.made.append(stage.name)
         asks = "chat" in stage.uses and self.chat_of(stage) is not None
@@ -264,18 +276,22 @@ class StageRunner:
 
         def checked() -> Mapping[str, pd.DataFrame]:
             with self._told(stage, told), self._working(step):
-                return {name: _whole(stage, as_frame(stage.make(reads, tools)[name]), reads)}
+                frame = as_frame(stage.make(reads, tools)[name])
+                if name == "answers":
+                    told["seconds"] = self._seconds_of(frame, time.perf_counter() - start)
+                return {name: _whole(stage, frame, reads)}
 
         with self._timed(stage.name):
             try:
                 entry = self.store.get_frames(key, checked, told)
-                frame, made, seconds = entry.frame(name), entry.made, entry.seconds_made
+                frame, made = entry.frame(name), entry.made
             except Incomplete as incomplete:
-                frame, made, seconds = incomplete.frames[name], True, time.perf_counter() - start
+                frame, made = incomplete.frames[name], True
         recorded = name != JOINED and stage.component.kind == RECORDED
         if name == "answers":
             free = "cached" not in frame or self.asked_before
             cost = 0.0 if free else full_cost(frame, self.components.llm)
+            seconds = told["seconds"] if entry is None else float(entry.told.get("seconds", entry.seconds_made))
             self.making[stage.name] = Making(*taken(frame)) if recorded else Making(seconds, cost)
         if made:
             self.made.append(stage.name)
@@ -285,8 +301,22 @@ class StageRunner:
             self._check_missing(name, frame, str(stage.asks))
         elif "chat" in stage.uses:
             lost = frame.loc[~frame["status"].isin(SETTLED) & frame[str(stage.asks)].isna(), "qid"]
-            self._check_share(f"values of {stage.asks_as}", lost.nunique(), frame["qid"].nunique())
+            if not self._enough(stage, f"values of {stage.asks_as}", lost.nunique(), frame["qid"].nunique()):
+                frame = frame.assign(value=float("nan"))
         return Output(entry, {name: frame})
+
+    def _seconds_of(self, answers: pd.DataFrame, seconds: float) -> float:
+        """The part of the seconds of asking that the answers took, and what those of the ledger took once."""
+        llm = self.components.llm
+        if not isinstance(llm, ChatSettings):
+            return seconds
+        own = answers.loc[~answers["cached"], "seconds"].sum()
+        others = (
+            0.0 if self.ahead is None else sum(rows["seconds"].sum() for rows in self.ahead.paid.get("answers", []))
+        )
+        share = own / (own + others) if own else 0.0
+        at_once = FIRST if isinstance(llm.concurrency, str) else llm.concurrency
+        return float(seconds * share + answers.loc[answers["cached"], "seconds"].sum() / at_once)
 
     @contextmanager
     def _told(self, stage: Stage, told: dict[str, float]) -> Iterator[None]:
@@ -328,17 +358,37 @@ class StageRunner:
         """
         if self.components.llm.kind == "none" or (what == "verdicts" and self.components.judge.kind == "none"):
             return
+        if self.components.llm.kind == RECORDED:  # `on_missing=missing` accepts answers that the file lacks
+            answers = frame if what == "answers" else self.frame("answers")
+            absent = answers.loc[answers["error"].fillna("").str.startswith(NOT_RECORDED), "qid"]
+            frame = frame[~frame["qid"].isin(absent)]
         missing = frame[value].isna()
         errors = frame["error"][missing].dropna() if "error" in frame else pd.Series(dtype="str")
         first = f"the first: {errors.iloc[0]}; " if len(errors) else ""
         part = self.components.llm if what == "answers" else self.components.judge
-        told = "nobody was asked" if part.kind == RECORDED else _AGAIN
+        told = "they are recorded so, and a rerun asks for none" if part.kind == RECORDED else _AGAIN
         if "request" in frame:
             replies = frame[frame["request"].notna() & frame["raw"].notna()]
             n = replies["request"].nunique()
             if n >= _REPLIES and replies[value].isna().all():
                 raise UnreadableJudgeError(f"none of the judge's {n} replies could be read; {first}{told}")
         self._check_share(what, int(missing.sum()), len(frame), f"{first}{told}")
+
+    def _enough(self, stage: Stage, what: str, missing: int, of: int) -> bool:
+        """False where a measure misses too many values, which `unmeasured` notes; MissingError for any other stage."""
+        try:
+            self._check_share(what, missing, of)
+        except MissingError as error:
+            if not stage.evaluates and JOINED not in stage.makes:
+                raise
+            self.unmeasured.append(str(error))
+            return False
+        return True
+
+    def check_measured(self) -> None:
+        """MissingError where a measure that asks an LLM has no values, since too many are missing."""
+        if self.unmeasured:
+            raise MissingError("; ".join(self.unmeasured))
 
     def _check_share(self, what: str, missing: int, of: int, told: str = _AGAIN) -> None:
         few = _FEW if of >= _FEW_FROM and self.max_missing_share else 0

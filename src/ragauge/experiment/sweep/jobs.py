@@ -14,8 +14,9 @@ from ragauge.contract.answer_measures import from_tags
 from ragauge.contract.errors import DataError
 from ragauge.contract.families import Families
 from ragauge.contract.groups import GROUPS
-from ragauge.contract.job_files import OUTCOMES_FILE, read_records, read_table
-from ragauge.contract.jobs import Jobs, system_names, systems_of
+from ragauge.contract.job_files import OUTCOMES_FILE, OUTSIDE_TAG, read_records, read_table
+from ragauge.contract.jobs import Jobs, systems_of
+from ragauge.contract.naming import renamed, system_names
 from ragauge.contract.progress import progress
 from ragauge.contract.record import RECORD_FILE, JobRecord
 from ragauge.estimate.clusters import same_clusters
@@ -64,7 +65,8 @@ def grouped(
         own = [record for record, at in zip(failed, places, strict=True) if at == place]
         # Failed jobs have a say in what was varied: of two systems the one that finished keeps its name.
         jobs = [*group.records, *(record for record in own if record.overrides)]
-        names = dict(zip(map(id, jobs), system_names([job.overrides for job in jobs]), strict=True))
+        named = renamed(system_names([job.overrides for job in jobs]), finished[0].names)
+        names = dict(zip(map(id, jobs), named, strict=True))
         records = [replace(record, system=names[id(record)]) for record in group.records]
         own = [replace(record, system=names.get(id(record), record.name)) for record in own]
         outcomes = _outcomes(records, read)
@@ -200,6 +202,7 @@ def _logged_record(run: LoggedRun, reader: Reader) -> JobRecord:
         measured_by=comparable.from_tags(tags),
         metrics=dict(run.metrics),
         answer_measures=from_tags(tags),
+        outside=list(filter(None, tags.get(OUTSIDE_TAG, "").split(","))),
         slice_weights=json.loads(tags.get(WEIGHTS_TAG, "{}")),
         error=tags.get("error", ""),
     )

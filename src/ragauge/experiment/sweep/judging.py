@@ -17,16 +17,15 @@ import pandas as pd
 from ragauge import track
 from ragauge.contract.answering import BatchJudge
 from ragauge.contract.current_job import working_on
-from ragauge.contract.errors import RagaugeError
+from ragauge.contract.errors import RagaugeError, ServerGoneError
 from ragauge.contract.record import JobRecord
-from ragauge.experiment.described import in_numbers
 from ragauge.experiment.gates import gates
-from ragauge.experiment.measured import MeasuredJob
-from ragauge.experiment.measured_by import fitting_predictor, measured_by, sample_topics
+from ragauge.experiment.measured import MeasuredJob, fitting_predictor, log_verdicts, measured_by, sample_topics
+from ragauge.experiment.request import AskedInVain
 from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.experiment.sweep.waiting import judged_alike, started_from, waiting_job
-from ragauge.experiment.verdicts import log_verdicts
 from ragauge.findings.asked_again import judged_again
+from ragauge.findings.people import in_numbers
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +56,13 @@ def _judge_each_group(waiting: Sequence[JobRecord]) -> dict[int, JobRecord]:
             done[record.number] = _failed(record, error)
     for jobs in groups.values():
         judged: _Judged | Exception
+        notes = AskedInVain(jobs[0].folder, jobs[0].settings)
         try:
+            notes.refuse("judge")
             judged = _judge(jobs)
+        except ServerGoneError as error:
+            notes.leave(error)
+            judged = error
         except Exception as error:
             judged = error
         done |= {job.folder.number: _finish(job, judged) for job in jobs}
@@ -78,7 +82,7 @@ def _judge(jobs: Sequence[MeasuredJob]) -> _Judged:
     """Chooses the topics to judge, and judges them if the judge sees all jobs at once."""
     pipelines = {job.folder.number: job.pipeline for job in jobs}
     one = jobs[0]
-    predictor = fitting_predictor(one.pipeline, one.cfg) if one.pipeline.sampled_by_prediction else None
+    predictor = fitting_predictor(one.pipeline, one.settings) if one.pipeline.sampled_by_prediction else None
     sample_topics(list(pipelines.values()), predictor)
     if one.pipeline.components.judge.mode != "batch":
         return _Judged({}, {}, {})
@@ -116,8 +120,8 @@ def _finish(
     judged: _Judged | Exception,
 ) -> JobRecord:
     """Logs a job's verdicts, or why they are missing, into its run; returns the updated, saved record."""
-    record, pipeline, cfg = job.record, job.pipeline, job.cfg
-    tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record.experiment)
+    record, pipeline, settings = job.record, job.pipeline, job.settings
+    tracker = track.Tracker(track.tracking_uri(settings.tracking.uri), record.experiment)
     try:
         with tracker.resume(record.run_id) as run:
             if isinstance(judged, Exception):
@@ -134,8 +138,9 @@ def _finish(
         record.metrics = {**record.metrics, **job.metrics}
         record.measured_by = measured_by(pipeline)
         print(*in_numbers(record), sep="\n", file=sys.stderr)
-        for gate in gates(cfg):
-            gate.enforce(cfg, record, lambda: pipeline.sliced)
+        pipeline.check_measured()
+        for gate in gates(settings):
+            gate.enforce(settings, record, lambda: pipeline.sliced)
     except Exception as error:
         return _failed(record, error)
     record.write()

@@ -19,13 +19,14 @@ from ragauge.contract.job_files import read_table
 from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import visible
+from ragauge.experiment.dry_run import NEEDS_FILE, NEEDS_OF_ALL_FILE
 from ragauge.experiment.guard import OUTPUT, STORE, TRACKED, exit_code_of
-from ragauge.experiment.needs import NEEDS_FILE, NEEDS_OF_ALL_FILE, added_up, describe_needs, gathered
+from ragauge.experiment.need_sums import added_up, common_in_words, describe_needs, gathered
 from ragauge.experiment.setup.trust import refuse_foreign_folder
 from ragauge.experiment.sweep.jobs import by_experiment, experiments, records_in
 from ragauge.experiment.sweep.judging import judge_deferred
-from ragauge.experiment.sweep.needs import needs_together
 from ragauge.experiment.sweep.run import is_own, track_sweep
+from ragauge.experiment.sweep.waiting import needs_together
 from ragauge.track import views
 
 if TYPE_CHECKING:
@@ -100,8 +101,10 @@ def pool(folder: Path, tracking_uri: str | None = None) -> int:
     dry = [record for record in records if record.status == "DRY RUN"]
     if dry:
         asked = [read_table(record.folder, NEEDS_FILE) for record in dry]
-        sums = added_up(gathered([frame for frame in (*asked, needs_together(dry)) if len(frame)]))
-        print(f"{len(dry)} job(s) would need {describe_needs(sums)}")
+        every = gathered([frame for frame in (*asked, needs_together(dry)) if len(frame)])
+        print(f"{len(dry)} job(s) would need {describe_needs(added_up(every))}")
+        if common := common_in_words(every):
+            print(f"  {common}")
         of_all = [record.folder / NEEDS_OF_ALL_FILE for record in dry]
         if any(file.is_file() for file in of_all):
             whole = [

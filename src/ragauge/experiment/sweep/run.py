@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from ragauge import track
+from ragauge.contract.answer_measures import as_tag
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import redact
 from ragauge.contract.visible import coloured, csv_text, visible
 from ragauge.estimate.prediction import settings_of
 from ragauge.experiment.arguments import SweepOrigin, origin_of_sweep
-from ragauge.experiment.described import where_text
 from ragauge.findings.of_sweeps import findings
 from ragauge.findings.order import declared
 from ragauge.findings.pooling import PooledFindings, pooled
@@ -62,23 +62,25 @@ def track_sweep(groups: Sequence[Jobs], folder: Path, tracking_uri: str | None) 
         print(groups_text([sweep.group for sweep in groups]))
     runs = {one.jobs.group: _track_group(one, tracker, folder, own, start) for one in found}
     charts = [
-        views.charts_view(sweep.sweep_id, sweep.n_tokens, sweep.group, number) for number, sweep in enumerate(groups, 1)
+        views.charts_view(sweep.sweep_id, sweep.n_tokens, sweep.group, number, _with_values(sweep))
+        for number, sweep in enumerate(groups, 1)
     ]
     experiment_id = tracker.experiment_id
     ids = {group: run.run_id for group, run in runs.items()}
     tracker.present([views.jobs_view(), *charts], views.description(experiment_id, ids))
     done, failed = sum(len(s.records) for s in groups), sum(len(s.failed) for s in groups)
-    print(f"{done} job(s) done, {failed} failed; folder {_from_here(folder)}")
+    here = Path.cwd()
+    place = folder.relative_to(here) if folder.is_relative_to(here) else folder
+    print(f"{done} job(s) done, {failed} failed; folder {place}")
     for group, run in runs.items():
         print(f"{group}: " if group else "", end="")
-        print(f"report: {_from_here(run.report)}")
-    print(where_text(redact(tracker.uri), views.experiment_page(experiment_id)))
+        print(f"report: {run.report}")
+    print(views.where_text(redact(tracker.uri), views.page(experiment_id, views.CHARTS, "CHART")))
 
 
-def _from_here(path: Path | str) -> Path | str:
-    """The path, relative to the working directory if it lies below."""
-    here = Path.cwd()
-    return path.relative_to(here) if isinstance(path, Path) and path.is_relative_to(here) else path
+def _with_values(jobs: Jobs) -> list[str]:
+    """The metrics of the bar charts that some job has, and that are not 0 throughout."""
+    return [name for name in views.BARS if any(record.metrics.get(name) for record in jobs.records)]
 
 
 def _track_group(found: PooledFindings, tracker: track.Tracker, folder: Path, own: bool, start: float) -> _Tracked:
@@ -130,6 +132,7 @@ def _tags(jobs: Jobs, origin: SweepOrigin | None) -> dict[str, Any]:
         "sweep_id": jobs.sweep_id,
         **({"group": jobs.group} if jobs.group else {}),
         "dataset_digest": jobs.records[0].dataset_digest,
+        **as_tag(jobs.answer_measures),
         **({} if origin is None else origin.tags),
         **{group: ",".join(dict.fromkeys(r.choices[group] for r in jobs.records))
            for group in ("dataset", "retriever", "chunker", "llm", "judge", "measure", "tokenizer")},

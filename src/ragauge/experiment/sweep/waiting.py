@@ -8,15 +8,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ragauge import track
 from ragauge.contract.errors import DataError
 from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import remember
-from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.dry_run import needs_of_judging
 from ragauge.experiment.measured import MeasuredJob
+from ragauge.experiment.need_sums import gathered
+from ragauge.experiment.request import JobFolder, Request
 from ragauge.experiment.stages.checks import check_measures
 from ragauge.experiment.stages.components import make_pipeline
 from ragauge.store import canonical_json
+from ragauge.store.vectors import nothing_computed
 
 
 def started_from(records: Sequence[JobRecord]) -> AbstractContextManager[None]:
@@ -45,9 +50,22 @@ def waiting_job(record: JobRecord) -> MeasuredJob:
         cfg.dataset.snapshot = record.snapshot
     remember(OmegaConf.to_container(cfg, resolve=True))
     folder = JobFolder(path, path.parent, record.number, record.choices, tuple(record.overrides))
-    pipeline = make_pipeline(cfg, folder)
+    request = Request(cfg, folder)
+    pipeline = make_pipeline(request)
     check_measures(pipeline, alone=False)
-    return MeasuredJob(pipeline, cfg, folder, record)
+    return MeasuredJob(pipeline, request, record)
+
+
+def needs_together(records: Sequence[JobRecord]) -> pd.DataFrame:
+    """The requests of judging the jobs of a dry run together (see ragauge.experiment.dry_run)."""
+    later = [record for record in records if record.judged_later]
+    if not later:
+        return gathered([])
+    with started_from(later), nothing_computed():
+        groups: dict[str, list[MeasuredJob]] = {}
+        for job in map(waiting_job, later):
+            groups.setdefault(judged_alike(job), []).append(job)
+        return gathered([frame for jobs in groups.values() for frame in needs_of_judging(jobs)])
 
 
 def judged_alike(job: MeasuredJob) -> str:
@@ -55,4 +73,4 @@ def judged_alike(job: MeasuredJob) -> str:
     pipeline = job.pipeline
     sample = [None if one is None else asdict(one) for one in (pipeline.sample, pipeline.answered)]
     judge = pipeline.identity_of(pipeline.components.judge)
-    return canonical_json([judge, pipeline.entry("dataset").digest, sample, job.cfg.predictor])
+    return canonical_json([judge, pipeline.entry("dataset").digest, sample, job.settings.predictor])

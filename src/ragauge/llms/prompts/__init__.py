@@ -5,6 +5,7 @@ value can end its frame. The mark is the same in all prompts whose values do not
 prompts stand last. So a server that keeps the beginning of a prompt computes it once.
 
 A reply may repeat the prompt in place of an answer. A `Filled` prompt knows its own words, by which `echo_in` tells.
+A prompt of a user's own may ask for a reply word by word, so that one line of it may be an answer.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ _QUESTION = re.compile(rf"^Question\b[^\n:]*:\s*(?:<{_WORD}[-\w]*>\s*)?(.+?)(?:<
 _PLACE = re.compile(r"<[a-z][^<>$\n ]* [^<>$\n]*>")  # in the form of a reply: what stands for a value
 _WORDS = re.compile(r"[^\W\d_]+")
 _LEAST_WORDS = 5  # of a line that no reply has by chance
+_COMPLAINT = "Your last reply to this could not be read: $why. Reply again, in the form that is asked for above: $form"
+_NO_FORM = "it does not have the form that is asked for"
 _NAMED = """\
 The material below is in $language. Write all text of your own in $language: questions, answers, claims, facts, \
 reasons. Read answers as a speaker of $language does. Keys, labels and fixed words of the reply stay exactly as they \
@@ -51,15 +54,26 @@ class NamedPrompt(str):
     name: str
 
 
-class Filled(str):
-    """A prompt with its values filled in; `own` is the text with its numbers alone."""
+class Shipped(str):
+    """The text of a shipped prompt: no line of it is a reply."""
 
-    def __new__(cls, text: str, own: str = "") -> Self:
+    def __str__(self) -> Self:
+        return self  # `str(prompt)` keeps the class
+
+
+class Filled(str):
+    """A prompt with its values filled in.
+
+    own: the text with its numbers alone.   shipped: whether it was filled from a `Shipped` text.
+    """
+
+    def __new__(cls, text: str, own: str = "", shipped: bool = False) -> Self:
         made = super().__new__(cls, text)
-        made.own = own
+        made.own, made.shipped = own, shipped
         return made
 
     own: str
+    shipped: bool
 
 
 def load_prompt(
@@ -92,7 +106,8 @@ def load_prompt(
         also = "".join(f", may hold ${name}" for name in (*optional, _MARK))
         named = prompt.name if isinstance(prompt, NamedPrompt) else repr(prompt or shipped)
         raise ConfigError(f"{key}={named}: must hold {needed}{also} and no other $placeholder")
-    return text.strip()
+    is_shipped = prompt is None or isinstance(prompt, Shipped)
+    return Shipped(text.strip()) if is_shipped else text.strip()
 
 
 def _names_a_file(prompt: str) -> bool:
@@ -112,14 +127,27 @@ def fill(prompt: str, **values: str) -> str:
     """
     template = Template(prompt)
     numbers = {name: value for name, value in values.items() if value.isdecimal()}  # three queries, five passages
-    return Filled(template.substitute(values, **{_MARK: _mark_of(values)}), own=template.safe_substitute(numbers))
+    text, own = template.substitute(values, **{_MARK: _mark_of(values)}), template.safe_substitute(numbers)
+    return Filled(text, own, isinstance(prompt, Shipped))
+
+
+def complained(prompt: str, why: str, form: str) -> Filled:
+    """The prompt with a last line that says why its reply could not be read, and which form is asked for.
+
+    The line holds nothing of that reply, which may repeat instructions of the material.   why: "" where only the form
+    is wrong.   form: "" where the prompt shows none.
+    """
+    line = _COMPLAINT.replace("$why", why or _NO_FORM).replace("$form", form).removesuffix(": ") + ("" if form else ".")
+    text = f"{prompt}\n\n{line}"
+    return Filled(text, f"{prompt.own}\n\n{line}", prompt.shipped) if isinstance(prompt, Filled) else Filled(text)
 
 
 def echo_in(reply: str, prompt: str) -> str:
     """The first of the prompt's own words that a reply repeats; "" for none, and for a prompt that is not `Filled`.
 
     That is a mark, a place such as `<one short sentence>` in the form of a reply, or a whole line of five words or
-    more. A reply with a JSON object may show such a line on its way, unless the line is its object.
+    more. A reply with a JSON object may show such a line on its way, unless the line is its object. A prompt of a
+    user's own may ask for a fixed reply: two of its lines are an echo, or one that is an object.
     """
     if not isinstance(prompt, Filled) or not prompt.own:
         return ""
@@ -127,11 +155,11 @@ def echo_in(reply: str, prompt: str) -> str:
     marks = [mark[0] for mark in _FRAME.finditer(reply)] if f"${_MARK}" in prompt.own else []
     if repeated := [*(place for place in places if place in reply), *(mark for mark in marks if mark in prompt)]:
         return repeated[0]
-    objects = "{" in reply
-    for line in reply.splitlines():
-        if (said := " ".join(line.split())) in lines and (said.startswith("{") or not objects):
-            return said
-    return ""
+    said = list(dict.fromkeys(line for raw in reply.splitlines() if (line := " ".join(raw.split())) in lines))
+    objects = [line for line in said if line.startswith("{")]
+    if "{" in reply or not (prompt.shipped or len(said) > 1):
+        said = objects
+    return said[0] if said else ""
 
 
 @lru_cache(maxsize=256)
@@ -168,8 +196,12 @@ def in_language(prompt: str, language: str) -> str:
         language = (asked and language_of(asked[1])) or language_of(material) or "english"
     if language == "english":
         return prompt
-    named = _NAMED.replace("$language", language.capitalize())
-    return Filled(named + prompt, own=named + prompt.own) if isinstance(prompt, Filled) else named + prompt
+    return after(_NAMED.replace("$language", language.capitalize()), prompt)
+
+
+def after(text: str, prompt: str) -> str:
+    """The prompt after a text of ragauge's own."""
+    return Filled(text + prompt, text + prompt.own, prompt.shipped) if isinstance(prompt, Filled) else text + prompt
 
 
 def _mark_of(values: Mapping[str, str]) -> str:

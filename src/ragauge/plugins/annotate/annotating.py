@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,9 @@ from ragauge.contract.component import ChatModel, KeepsReplies
 from ragauge.contract.errors import ConfigError, MissingError, RagaugeError, full_disk
 from ragauge.contract.redact import remember
 from ragauge.contract.retrieval import BringsTexts, SeesEvidence
-from ragauge.experiment.needs import added_up, describe_needs
+from ragauge.contract.settings import Settings
+from ragauge.experiment.need_sums import added_up, describe_needs
+from ragauge.experiment.request import write_config
 from ragauge.experiment.setup import config
 from ragauge.findings.cost import costs_of_replies
 from ragauge.llms.chat_use import SharedChat, TellingChat
@@ -27,7 +30,6 @@ from ragauge.plugins.annotate.depth import Missed, missed
 from ragauge.plugins.annotate.grading import WHO, Graded, Part, grade, parts_of, template
 from ragauge.plugins.annotate.pool import PooledPassage, pooled
 from ragauge.plugins.synthesis.records import json_lines, make_folder, write_text
-from ragauge.plugins.synthesis.synthesizing import write_config
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -40,7 +42,7 @@ _TAGGED = ("dataset", "chunker", "embedder", "llm", "evaluator")
 
 
 @dataclass
-class AnnotationConfig(config.Config):
+class AnnotationConfig(Settings):
     """The keys of conf/annotate.yaml beside those of a job."""
 
     pool: list[str] = field(default_factory=lambda: ["bm25", "sim", "mmr"])
@@ -53,7 +55,7 @@ class AnnotationConfig(config.Config):
 
 
 def register() -> None:
-    """Registers `AnnotationConfig` with Hydra, which conf/config.yaml starts from instead of `Config`."""
+    """Registers `AnnotationConfig` with Hydra, which conf/config.yaml starts from instead of `Settings`."""
     config.register()
     ConfigStore.instance().store(name="schema", node=AnnotationConfig)
 
@@ -119,6 +121,11 @@ def execute(cfgs: Mapping[str, DictConfig], choices: Mapping[str, str], tell: Te
             f"{len(open_ones):,} of {len(topics):,} topics are annotated; the others have evidence or are "
             "unanswerable, and stay as they are"
         )
+    if not first.entry("dataset").n_rows("docs"):
+        raise ConfigError(
+            f"dataset={choices.get('dataset', '?')}: it has no documents to find evidence in; give them, such as "
+            "dataset.docs=documents.jsonl with {docno, text} a line"
+        )
     pools = _pools(pipelines, open_ones, int(cfg.depth))
     questions = dict(zip(open_ones["qid"].astype(str), open_ones["query"], strict=True))
     sizes = [len(pool) for pool in pools.values()]
@@ -142,7 +149,7 @@ def execute(cfgs: Mapping[str, DictConfig], choices: Mapping[str, str], tell: Te
         raise
 
 
-def pools_of(cfg: Any) -> list[str]:
+def pools_of(cfg: DictConfig) -> list[str]:
     """The names of `pool`; ConfigError for fewer than two, or a repeated one."""
     names = [str(name) for name in cfg.pool]
     if len(names) < 2 or len(set(names)) < len(names):
@@ -176,7 +183,7 @@ def _evaluator(pipeline: Pipeline, choices: Mapping[str, str], tell: Tell) -> Ch
     """The chat model that grades; warns if it also answers. ConfigError if there is none."""
     components = pipeline.components
     llm = components.llm if components.llm.kind == "chat" and isinstance(components.llm, ChatModel) else None
-    found = components.evaluator if isinstance(components.evaluator, ChatModel) else llm
+    found = None if pipeline.evaluator_chat is None else pipeline.evaluator_chat.chat
     if found is None:
         raise ConfigError(
             f"evaluator={choices.get('evaluator', '?')}: no chat model grades passages; choose one "
@@ -185,7 +192,7 @@ def _evaluator(pipeline: Pipeline, choices: Mapping[str, str], tell: Tell) -> Ch
     if not isinstance(found, KeepsReplies):
         raise ConfigError(f"evaluator={choices.get('evaluator', '?')}: it cannot count its requests beforehand")
     name = getattr(found, "model_name", None)
-    if llm is not None and (found is llm or name == getattr(llm, "model_name", None)):
+    if llm is not None and name == getattr(llm, "model_name", None):
         tell(
             f"warning: the evaluator is the model that answers ({name}); it may find its own answers' evidence too "
             "easily. Choose another evaluator"
@@ -245,6 +252,23 @@ def _run(
         _tell_outcome(made, int(cfg.depth), tell)
         for file in texts:
             tell(f"wrote {file}")
+        if (command := _next(cfg, choices, files)) is not None:
+            tell(f"next: {command}")
+
+
+def _next(cfg: DictConfig, choices: Mapping[str, str], files: records.Files) -> str | None:
+    """The command that measures with the evidence; None where no dataset is known to read it."""
+    dataset = choices.get("dataset")
+    docs = files.corpus or (cfg.dataset.docs if dataset in ("jsonl", "samples") else None)
+    if docs is not None:
+        source = ["dataset=jsonl", f"dataset.docs={docs}"]
+    elif dataset == "folder":
+        source = ["dataset=folder", f"dataset.path={cfg.dataset.path}"]
+    else:
+        return None
+    recorded = ["experiment=recorded", f"recorded.path={cfg.dataset.get('path')}", "judge=lexical"]
+    system = recorded if dataset == "samples" else [f"retriever={','.join(pools_of(cfg))}"]
+    return shlex.join(["ragauge", "-m", *system, *source, f"dataset.topics={files.topics}"])
 
 
 def _texts(cfg: DictConfig, pipeline: Pipeline, made: Annotation, model: str, files: records.Files) -> dict[Path, str]:
@@ -268,7 +292,8 @@ def _check_failures(made: Annotation, most: float) -> None:
         raise MissingError(
             f"no grade could be read in the replies on {unreadable:,} passages"
             f"{f', and {failed:,} requests failed' if failed else ''}: nothing is written. Look at a reply (ragauge "
-            "ledger), or choose another evaluator; one that breaks off was cut: raise evaluator.chat.max_tokens"
+            "ledger), or choose another evaluator; one that breaks off was cut: raise evaluator.max_tokens, or "
+            "evaluator.chat.max_tokens of an evaluator of its own"
         )
     if failed > most * every:
         raise MissingError(

@@ -13,6 +13,7 @@ from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, JobFind
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metrics import IR_SCORE
+from ragauge.contract.settings import Settings
 from ragauge.measures import mean_over_parts, part_scores
 from ragauge.measures.floor import is_corrected, raw
 from ragauge.plugins.annotate.corrected import Corrected, corrected_mean
@@ -30,9 +31,9 @@ class ByPeoplesEvidence(JobFinding):
     after = "scores"
     metrics = (f"{METRIC}{{,_lo,_hi}}",)
 
-    def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
+    def check(self, settings: Settings, measures: Sequence[AnswerMeasureInfo]) -> None:
         """ConfigError or DataError for an unusable sheet."""
-        read_sheet(cfg.human_evidence)
+        read_sheet(str(settings.human_evidence))
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """The metrics, and the scores by people's evidence for the sweep."""
@@ -158,7 +159,7 @@ def _scores_by_people(job: Job) -> dict[str, float]:
         raise ConfigError("human_evidence: measure.correct=floor is not computed by people's evidence; leave it out")
     if "chat" in raw(measure).uses:
         raise ConfigError("human_evidence: the measure asks an LLM; choose substring, subsequence or words")
-    sheet = read_sheet(job.cfg.human_evidence)
+    sheet = read_sheet(str(job.settings.human_evidence))
     qids = job.frame("topics")["qid"]
     evidence = evidence_of(sheet, job.frame("docs"), qids)
     if evidence.empty:

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ragauge.contract.replies import Structured
 from ragauge.contract.workplace import Workplace
 from ragauge.llms.json_replies import OK, ask_each, json_of, quoted, whole_number
 from ragauge.llms.prompts import fill, load_prompt
+from ragauge.llms.structured import TEXT, fields, list_of, number_in
 from ragauge.plugins.annotate.pool import PooledPassage
 from ragauge.texts.quotes import find_sentence
 
@@ -90,7 +92,7 @@ def grade(
         for qid, pool in pools.items()
         for one in pool
     }
-    found = ask_each(chat, dict.fromkeys(prompts.values(), read_verdict), store, "graded passages")
+    found = ask_each(chat, dict.fromkeys(prompts.values(), Structured(read_verdict, _REPLY)), store, "graded passages")
     graded: dict[str, list[Graded]] = {}
     for qid, pool in pools.items():
         graded[qid] = []
@@ -113,6 +115,9 @@ def grade(
                 )
             )
     return graded
+
+
+_REPLY = fields(grade=number_in(range(min(GRADES), max(GRADES) + 1)), quotes=list_of(TEXT))
 
 
 def read_verdict(reply: str) -> ReadGrade | None:

@@ -18,8 +18,9 @@ from urllib.parse import quote
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redact
 from ragauge.llms.clients import hooks
-from ragauge.llms.replies import read_message, token_counts
+from ragauge.llms.replies import read_message
 from ragauge.llms.settings import api_key, build_chat_model
+from ragauge.llms.usage import as_openai, of_anthropic
 from ragauge.plugins.batches.api import (
     SKEW,
     Line,
@@ -169,17 +170,11 @@ def _as_message(body: Mapping[str, Any]) -> Any:
 
     return AIMessage(
         content=list(body["content"]),
-        response_metadata={"stop_reason": body.get("stop_reason"), "token_usage": _usage(body.get("usage"))},
+        response_metadata={
+            "stop_reason": body.get("stop_reason"),
+            "token_usage": as_openai(of_anthropic(body.get("usage"))),
+        },
     )
-
-
-def _usage(usage: Any) -> dict[str, int | None]:
-    """The tokens of a reply; none if its counts are malformed, since the text is still a reply."""
-    if not isinstance(usage, Mapping):
-        return {}
-    read, written = token_counts(usage.get("input_tokens"), usage.get("output_tokens"))
-    cached = token_counts(usage.get("cache_creation_input_tokens"), usage.get("cache_read_input_tokens"))
-    return {"prompt_tokens": read and read + sum(count or 0 for count in cached), "completion_tokens": written}
 
 
 def _created(batch: Mapping[str, Any]) -> float:

@@ -18,7 +18,8 @@ from ragauge.contract.errors import ConfigError, MissingError, causes
 from ragauge.contract.redact import redact, redacted_beginning
 from ragauge.contract.visible import visible
 from ragauge.llms.clients import LONGEST, BadResponse, Redirected, answer, download, has_many_parts
-from ragauge.llms.replies import Received, retry_after, status_of, was_not_sent
+from ragauge.llms.failures import retry_after, status_of, was_not_sent
+from ragauge.llms.replies import Received
 
 if TYPE_CHECKING:
     from ragauge.llms.settings import ChatSettings

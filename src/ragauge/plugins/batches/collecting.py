@@ -16,7 +16,8 @@ from ragauge.contract.current_job import job_folder
 from ragauge.contract.errors import ConfigError, MissingError
 from ragauge.contract.redact import mask_echo, redact
 from ragauge.llms.clients import LONGEST
-from ragauge.llms.ledger import Call, Ledger
+from ragauge.llms.finished import Call
+from ragauge.llms.ledger import Ledger
 from ragauge.plugins.batches import table
 from ragauge.plugins.batches.api import BatchApi, Line, State, Undecided
 from ragauge.plugins.batches.requests import Requests
@@ -194,22 +195,18 @@ class Collector:
             return None
         asked = json.loads(request.request)
         prompt, options = asked["messages"][-1][1], asked.get("options") or {}
-        cost, unknown = self.llm.charge(prompt, options, received)
+        usage = self.llm.charge(prompt, options, received)
         refused = line.error if received is None else received.refused
         text = None if received is None or refused is not None else mask_echo(received.text)
-        self._noted["guessed"] += unknown
+        self._noted["guessed"] += usage.usage_unknown
         self._noted["echoes"] += text is not None and received is not None and text != received.text
         return Call(
             key=request.key if text is not None else f"{request.key[:48]}-unanswered-{uuid.uuid4().hex}",
             request=request.request,
             text=text,
             finish=mask_echo(received.finish) if received is not None and text is not None else redact(str(refused)),
-            prompt_tokens=(received.prompt_tokens if received else None) or 0,
-            completion_tokens=(received.completion_tokens if received else None) or 0,
-            cost_usd=cost,
-            seconds=0.0,
+            usage=usage,
             budget=request.budget,
-            usage_unknown=unknown,
             job=job_folder(),
             thoughts=mask_echo(received.thoughts) or None if received is not None else None,
         )

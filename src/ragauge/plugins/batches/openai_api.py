@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redact
-from ragauge.llms.replies import read_message, token_counts
+from ragauge.llms.replies import of_completion, read_message
 from ragauge.llms.settings import api_key, build_chat_model
 from ragauge.plugins.batches.api import (
     PASSING,
@@ -131,10 +131,9 @@ class OpenAIBatches(Provider):
         if status is not None and status >= 400:
             why = told((body.get("error") or body) if isinstance(body, Mapping) else body)
             return Line(name, error=f"status {status}: {why}", again=status >= 500 or status in PASSING)
-        found = self._model._create_chat_result(_with_plain_usage(body)).generations[0]
-        message = found.message
-        message.response_metadata = {**(found.generation_info or {}), **message.response_metadata}
-        return Line(name, read_message(message, self.llm.chat["_target_"]))
+        if not isinstance(body, Mapping):
+            raise OddReply(f"a reply that is none: {beginning(body)}")
+        return Line(name, read_message(of_completion(body), self.llm.chat["_target_"]))
 
 
 def _status(status: Any) -> int | None:
@@ -143,16 +142,6 @@ def _status(status: Any) -> int | None:
         return int(status)
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def _with_plain_usage(body: Any) -> dict[str, Any]:
-    """A reply's body with its two token counts, or without them if invalid, so that its text counts."""
-    if not isinstance(body, Mapping):
-        raise OddReply(f"a reply that is none: {beginning(body)}")
-    usage, names = body.get("usage"), ("prompt_tokens", "completion_tokens")
-    counts = token_counts(*map(usage.get, names)) if isinstance(usage, Mapping) else (None, None)
-    told = {name: count for name, count in zip(names, counts, strict=True) if count is not None}
-    return {**{key: value for key, value in body.items() if key != "usage"}, **({"usage": told} if told else {})}
 
 
 def _state(batch: Any, remote: str = "") -> State:

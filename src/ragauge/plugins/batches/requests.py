@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ragauge.contract.replies import Reader, Reply
-from ragauge.llms.replies import as_reply, asked_enough, can_be_read, known_replies, with_call
+from ragauge.contract.usage import Usage
+from ragauge.llms.replies import as_reply, asked_enough, can_be_read, known_replies
 
 if TYPE_CHECKING:
-    from ragauge.llms.ledger import Call, Ledger
+    from ragauge.llms.asked import Asked
+    from ragauge.llms.finished import Call
+    from ragauge.llms.ledger import Ledger
     from ragauge.llms.settings import ChatSettings
 
 log = logging.getLogger(__name__)
@@ -35,17 +38,25 @@ class _Attempts:
 class Requests:
     """The requests of a stage by key, and the replies received.
 
-    jobs: (key, request, prompt).
+    jobs: the next request by key. After an unreadable reply it says so.
     """
 
     llm: ChatSettings
     ledger: Ledger
     what: str
     readers: Mapping[str, Reader]
-    jobs: dict[str, tuple[str, str]]
+    jobs: dict[str, Asked]
     done: dict[str, Reply] = field(default_factory=dict)
     _attempts: defaultdict[str, _Attempts] = field(default_factory=lambda: defaultdict(_Attempts))
     _given_up: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._first = dict(self.jobs)
+        for key, calls in self.ledger.unread(list(self.jobs)).items():
+            self._ask_after(key, as_reply(calls[-1]))
+
+    def _ask_after(self, key: str, reply: Reply) -> None:
+        self.jobs[key] = self._first[key].after(reply, self.llm.most_tokens)
 
     def take_known(self) -> list[str]:
         """Takes the ledger's replies, and errors without further attempts; returns the keys that lack a reply."""
@@ -86,11 +97,12 @@ class Requests:
         if key not in self.jobs:
             return
         one, reply = self._attempts[key], as_reply(call)
-        used = with_call(one.paid or Reply(None), call)
-        one.paid = dataclasses.replace(used, text=reply.text, error=reply.error, thoughts=reply.thoughts)
+        before = Usage() if one.paid is None else one.paid.usage
+        one.paid = dataclasses.replace(reply, usage=before + call.usage)
         if call.text is not None and not can_be_read(reply, self.readers.get(key)):
             one.unread += 1
             self.ledger.set_aside(dataclasses.replace(call, unread_at=time.time()))
+            self._ask_after(key, reply)
             if asked_enough(one.unread, reply):
                 self.done[key] = one.paid
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragauge.contract.errors import ConfigError, GateError, MissingError
 from ragauge.plugins.batches import table
@@ -29,7 +29,6 @@ class Sender:
     llm: ChatSettings
     api: BatchApi
     ledger: Ledger
-    options: Mapping[str, Any]
     requests: Requests
     unsure: int = 0
 
@@ -79,15 +78,16 @@ class Sender:
         return list(lines.values()), None
 
     def _line(self, batch: OpenBatch, key: str) -> bytes | None:
+        asked = self.requests.jobs[key]
         try:
-            return self.api.line(self.api.custom_id(batch.name, key), self.requests.jobs[key][1], self.options)
+            return self.api.line(self.api.custom_id(batch.name, key), asked.prompt, asked.options)
         except UnicodeEncodeError as error:  # as such a call fails now
             self.requests.refuse(key, f"{type(error).__name__}: {error}")
             return None
 
     def _request(self, key: str) -> Request:
-        request, prompt = self.requests.jobs[key]
-        return Request(key, request, self.llm.budget_name, self.llm.cost_bound(prompt, self.options))
+        asked = self.requests.jobs[key]
+        return Request(key, asked.request, self.llm.budget_name, self.llm.cost_bound(asked.prompt, asked.options))
 
     def _no_money(self, first: Request, room: float) -> GateError:
         limit = self.llm.max_cost_usd or 0.0

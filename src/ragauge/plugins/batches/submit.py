@@ -19,7 +19,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragauge.contract.errors import ConfigError, WaitingError
 from ragauge.contract.progress import Progress, progress
@@ -35,6 +35,7 @@ from ragauge.plugins.batches.sending import Sender
 from ragauge.plugins.batches.table import OpenBatch
 
 if TYPE_CHECKING:
+    from ragauge.llms.asked import Asked
     from ragauge.llms.ledger import Ledger
     from ragauge.llms.settings import ChatSettings
 
@@ -61,13 +62,12 @@ def _named(llm: ChatSettings) -> list[str]:
 
 def fill(
     llm: ChatSettings,
-    jobs: Sequence[tuple[str, str, str]],
+    jobs: Sequence[Asked],
     ledger: Ledger,
-    options: Mapping[str, Any],
     what: str,
     readers: Mapping[str, Reader],
 ) -> dict[str, Reply]:
-    """The replies by key to (key, request, prompt), as `ChatLLM.ask` gives them.
+    """The replies to the requests by key, as `ChatLLM.ask` gives them.
 
     With submit=now these are those alone that stand in an open batch. Raises WaitingError where a batch has not ended
     and `submit_wait` is false, GateError where nothing more fits `max_cost_usd`, MissingError where a batch failed or
@@ -77,8 +77,8 @@ def fill(
     charged = llm if llm.submit != NOW else dataclasses.replace(llm, submit=BATCH)
     package, *_, name = _named(llm)
     api = _APIS[package, name](charged, what)
-    asked = Requests(charged, ledger, what, readers, {key: (request, prompt) for key, request, prompt in jobs})
-    sender = Sender(charged, api, ledger, options, asked) if llm.submit != NOW else None
+    asked = Requests(charged, ledger, what, readers, {one.key: one for one in jobs})
+    sender = Sender(charged, api, ledger, asked) if llm.submit != NOW else None
     collector = Collector(charged, api, ledger, asked)
     with progress(len(jobs), f"{what}, by batch", unit="call") as bar:
         try:

@@ -7,7 +7,7 @@ local_evaluation.py.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,10 +18,11 @@ from ragauge.contract.answering import Judge
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.option import CONF, option
-from ragauge.contract.replies import CUT, Reply
+from ragauge.contract.replies import CUT, Reply, Structured
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.json_replies import json_of, truth_of
 from ragauge.llms.prompts import fill, load_prompt
+from ragauge.llms.structured import TRUTH, fields
 
 LACK, WRONG, RIGHT = 1, 4, 5
 _PROMPTS = f"{__package__}.prompts"
@@ -48,6 +49,7 @@ class CragJudge(ChatLLM, Judge):
 
     component = "crag"
     kind = "chat"
+    classes = frozenset({LACK, WRONG, RIGHT})
     uses = frozenset()
 
     lack_phrases: Sequence[str] = CONF
@@ -111,7 +113,7 @@ class CragJudge(ChatLLM, Judge):
         }
         prompts = [self._prompt(known[qid], reference, text) for (qid, text), reference in asked.items()]
         exact = [text != _EXPECTED_ANSWER for _, text in asked]
-        needs = self.needs_of(prompts, tools.store, readers=[_read] * len(prompts))
+        needs = self.needs_of(prompts, tools.store, readers=[Structured(_read, _REPLY)] * len(prompts))
         return needs.assign(exact=exact, again=False)
 
     @staticmethod
@@ -152,7 +154,7 @@ class CragJudge(ChatLLM, Judge):
 
     def _verdicts(self, prompts: Sequence[str], tools: Tools) -> list[Verdict]:
         """The chat model's verdict on every prompt."""
-        replies = self.ask(prompts, tools.store, "verdicts", readers=[_read] * len(prompts))
+        replies = self.ask(prompts, tools.store, "verdicts", readers=[Structured(_read, _REPLY)] * len(prompts))
         read = [_read(reply) for reply in replies]
         names = [hashlib.sha256(prompt.encode("utf-8", "replace")).hexdigest()[:16] for prompt in prompts]
         return [
@@ -175,6 +177,9 @@ def parse_accuracy(reply: str) -> bool | None:
     return truth_of(found.get("accuracy")) if isinstance(found, dict) else None
 
 
+_REPLY = fields(accuracy=TRUTH)
+
+
 def _read(reply: Reply) -> int | None:
     right = None if reply.text is None or reply.error == CUT else parse_accuracy(reply.text)
     return None if right is None else RIGHT if right else WRONG
@@ -185,9 +190,5 @@ def _joined(before: Verdict | None, now: Verdict) -> Verdict:
     if before is None:
         return now
     speaks = now if now.label == RIGHT or before.label is not None else before
-    sums: Mapping[str, Any] = {
-        name: getattr(before, name) + getattr(now, name)
-        for name in ("prompt_tokens", "completion_tokens", "cost_usd", "seconds", "calls", "usage_unknown")
-    }
     request = f"{before.request}+{now.request}"
-    return replace(speaks, **sums, cached=before.cached and now.cached, request=request)
+    return replace(speaks, usage=before.usage + now.usage, cached=before.cached and now.cached, request=request)

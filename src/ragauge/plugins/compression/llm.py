@@ -13,6 +13,7 @@ import pandas as pd
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, MissingError
+from ragauge.contract.identity import runtime
 from ragauge.contract.option import CONF, option
 from ragauge.contract.replies import CUT, Reply
 from ragauge.contract.retrieval import Compressor
@@ -50,6 +51,7 @@ class LLMCompressor(Compressor):
     per: Literal["passage", "topic"] = CONF
     depth: int | None = CONF
     prompt: str | None = CONF
+    max_tokens: int | None = runtime(CONF)
 
     def __post_init__(self) -> None:
         require_choice("compressor.per", self.per, ("passage", "topic"))

@@ -11,6 +11,7 @@ import pandas as pd
 from ragauge.contract.checks import require_choice, require_flag
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
+from ragauge.contract.identity import runtime
 from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Rewriter
 from ragauge.contract.topics import HISTORY, STANDALONE, spoken
@@ -43,6 +44,7 @@ class Contextual(Rewriter):
     by: Literal["auto", "recorded", "llm", "history"] = CONF
     with_question: bool = CONF
     prompt: str | None = CONF
+    max_tokens: int | None = runtime(CONF)
 
     def __post_init__(self) -> None:
         require_choice("rewriter.by", self.by, ("auto", "recorded", "llm", "history"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from ragauge.contract.answer_measures import NO_ANSWER, NO_CONTEXT, NO_EVIDENCE,
 from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.component import Tools
 from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo, MeasuresPassages, VariesContexts
+from ragauge.contract.replies import Structured
 from ragauge.llms.json_replies import Found, ask_all, json_of
 from ragauge.llms.prompts import fill, load_prompt
+from ragauge.llms.structured import fields, list_of, number_in
 from ragauge.measures.answers import TokenF1
 from ragauge.plugins.documents.attribution import credits, rests_on
 from ragauge.plugins.documents.use import holds_evidence, use_values
@@ -243,7 +246,7 @@ class ByLLM(Alignment, MeasuresPassages):
             replies = ask_all(
                 tools.chat,
                 [prompts[qid] for qid in own],
-                lambda text, size=size: _read(text, size),  # type: ignore[misc]
+                Structured(partial(_read, n_passages=size), fields(used=list_of(number_in(range(1, size + 1))))),
                 tools.store,
                 "passages that answers rest on",
             )

@@ -14,7 +14,7 @@ from ragauge.contract.frames import Batches
 from ragauge.datasets.gather import document_frame
 from ragauge.plugins.fictional.parameters import TYPES, Parameters
 from ragauge.plugins.fictional.twins import Twin
-from ragauge.plugins.fictional.world import Plan, Topic, interleaved, shards
+from ragauge.plugins.fictional.world import Blueprint, Topic, interleaved, shards
 
 Document = tuple[str, str, str]  # docno, title, text
 _BATCH = 10_000  # documents of a batch of a larger world
@@ -62,10 +62,10 @@ def counterfactuals(world: Parameters) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(_TWIN_COLUMNS))
 
 
-def _plan(world: Parameters) -> Plan:
+def _plan(world: Parameters) -> Blueprint:
     types = tuple(type_ for type_ in TYPES if not world.types or type_ in world.types)
     alike, pronouns = world.look_alikes, float(world.pronouns)
-    return Plan(world.documents, world.seed, alike, pronouns, world.style, world.max_hops, world.questions, types)
+    return Blueprint(world.documents, world.seed, alike, pronouns, world.style, world.max_hops, world.questions, types)
 
 
 def _changed_articles(docs: Sequence[Document], topics: Sequence[Topic]) -> list[Document]:

@@ -71,7 +71,7 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Blueprint:
     """The settings of a world; `questions` is the number of each kind."""
 
     documents: int
@@ -84,7 +84,7 @@ class Plan:
     types: tuple[str, ...]
 
 
-def shards(plan: Plan, twins: bool = True) -> Iterator[Shard]:
+def shards(plan: Blueprint, twins: bool = True) -> Iterator[Shard]:
     """The world's regions in order, one in memory at a time; `twins` adds the counterfactuals.
 
     A region's documents follow from the seed, its number, its size, look-alikes, pronouns and style alone. So a larger

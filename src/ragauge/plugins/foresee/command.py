@@ -46,7 +46,7 @@ def run_window(cfg: DictConfig) -> None:
 
     from ragauge.commands.main import set_exit_code
     from ragauge.contract import interruption
-    from ragauge.experiment.folder import JobFolder
+    from ragauge.experiment.request import JobFolder
     from ragauge.plugins.foresee.window import execute
 
     hydra = HydraConfig.get()

@@ -21,16 +21,15 @@ from ragauge.contract.outcomes import PROBABILITY_COLUMNS
 from ragauge.contract.output_files import replacing
 from ragauge.contract.record import JobRecord
 from ragauge.contract.redact import remember
+from ragauge.contract.settings import Settings
 from ragauge.contract.visible import csv_text
 from ragauge.estimate.outcomes import CLASSES, of_these_topics, with_classes
 from ragauge.estimate.prediction import check_settings
 from ragauge.estimate.predictor import Predictor
-from ragauge.experiment.described import dataset_of, last_place
-from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.guard import OUTPUT, STORE, guarded
-from ragauge.experiment.measured_by import measured_by
-from ragauge.experiment.measuring import pin_window
-from ragauge.experiment.request import first_record, first_tags, logged_params, write_config
+from ragauge.experiment.job import pin_window, prepared
+from ragauge.experiment.measured import dataset_of, measured_by
+from ragauge.experiment.request import JobFolder, Request, write_config
 from ragauge.experiment.setup.config import settle
 from ragauge.experiment.stages.components import make_pipeline
 from ragauge.findings.thresholds import score_settings
@@ -83,38 +82,41 @@ class Foreseen:
 def execute(cfg: DictConfig, folder: JobFolder) -> int:
     """Foresees the window of a config, and logs it; returns the exit code, as `experiment.job.execute`."""
     settle(cfg)
-    record = replace(first_record(cfg, folder), role="foresee")
+    request = Request(cfg, folder)
+    record = replace(request.record(), role="foresee")
     places: dict[str, str | Path] = {STORE: str(cfg.store), OUTPUT: folder.path}
     uri = track.absolute_uri(track.tracking_uri(cfg.tracking.uri))
-    return guarded(record, lambda: _run(cfg, folder, record), places, lambda: track.local_database(uri))
+    return guarded(record, lambda: _run(request, record), places, lambda: track.local_database(uri))
 
 
-def _run(cfg: DictConfig, folder: JobFolder, record: JobRecord) -> None:
+def _run(request: Request, record: JobRecord) -> None:
     from omegaconf import OmegaConf
 
     start = time.perf_counter()
-    remember(OmegaConf.to_container(cfg, resolve=True))
-    if cfg.predictor is None:
+    folder = request.folder
+    remember(OmegaConf.to_container(request.cfg, resolve=True))
+    if request.cfg.predictor is None:
         raise ConfigError("predictor=null: give the predictor, such as predictor=models:/risk/1 or its predictor.json")
-    record.snapshot = pin_window(cfg, folder)
-    pipeline = make_pipeline(cfg, folder)
-    model, settings = _predictor(cfg)
+    record.snapshot = pin_window(request.cfg, folder)
+    settings = request.settings
+    pipeline = make_pipeline(request)
+    model, trained = _predictor(settings, str(settings.predictor))
     features = [str(name) for name in getattr(model, "feature_names_in_", ["ir_score"])]
-    for difference in check_settings(settings, score_settings(pipeline), cfg.predictor_mismatch == "allow"):
+    for difference in check_settings(trained, score_settings(pipeline), settings.predictor_mismatch == "allow"):
         log.warning("predictor used on other ground: %s", difference)
-    _refuse_other_features(settings, measured_by(pipeline), cfg.predictor_mismatch == "allow")
-    reference = read(settings, features)
-    if cfg.dry_run:
-        _dry_run(cfg, folder, record)
+    _refuse_other_features(trained, measured_by(pipeline), settings.predictor_mismatch == "allow")
+    reference = read(trained, features)
+    if settings.dry_run:
+        _dry_run(request, record)
         return
-    tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record.experiment)
-    tags = {**first_tags(cfg, folder), "role": "foresee", "predictor": str(cfg.predictor)}
-    with tracker.run(f"foresee · {record.name}", logged_params(cfg), tags, cfg.tracking.note, None) as run:
+    tracker = track.Tracker(track.tracking_uri(settings.tracking.uri), record.experiment)
+    tags = {**request.tags(), "role": "foresee", "predictor": str(settings.predictor)}
+    with tracker.run(f"foresee · {record.name}", request.params(), tags, settings.tracking.note, None) as run:
         record.run_id, record.experiment_id = run.run_id, run.experiment_id
         refuse_lost()
-        (run.folder / "config").mkdir()
-        write_config(cfg, folder, run.folder / "config")
-        found = foreseen(_rows(pipeline, features), model, features, reference, of_these_topics(_target(cfg)), cfg.seed)
+        write_config(request.cfg, run.folder / "config", folder.overrides)
+        target = pd.DataFrame({"sample_target": [settings.sample_target]})
+        found = foreseen(_rows(pipeline, features), model, features, reference, of_these_topics(target), settings.seed)
         run.dataset(**dataset_of(pipeline))
         run.tag({"dataset_digest": pipeline.entry("dataset").digest, **track_entries(pipeline)})
         run.metrics({**found.metrics, "seconds_total": time.perf_counter() - start})
@@ -132,11 +134,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: JobRecord) -> None:
     for line in lines(found, reference):
         log.info("%s", line)
     log.info("  the topics at risk: %s", folder.path / f"{TABLE}.csv")
-    log.info("%s", last_place(cfg, folder, record))
-
-
-def _target(cfg: DictConfig) -> pd.DataFrame:
-    return pd.DataFrame({"sample_target": [cfg.sample_target]})
+    log.info("%s", request.where(record))
 
 
 def track_entries(pipeline: Pipeline) -> dict[str, str]:
@@ -144,11 +142,11 @@ def track_entries(pipeline: Pipeline) -> dict[str, str]:
     return track.entries_tag(sorted(pipeline.store.used))
 
 
-def _predictor(cfg: DictConfig) -> tuple[Any, dict[str, Any]]:
-    """The predictor and its settings, from its file or from MLflow."""
-    file = Path(cfg.predictor)
+def _predictor(settings: Settings, predictor: str) -> tuple[Any, dict[str, Any]]:
+    """The predictor and the settings that it was trained on, from its file or from MLflow."""
+    file = Path(predictor)
     if not file.is_file():
-        return load_predictor(track.tracking_uri(cfg.tracking.uri), cfg.predictor, bool(cfg.trust))
+        return load_predictor(track.tracking_uri(settings.tracking.uri), predictor, settings.trust)
     try:
         model = read_file(file)
     except DataError as error:
@@ -168,13 +166,13 @@ def _refuse_other_features(settings: Mapping[str, Any], here: Mapping[str, str],
         log.warning("predictor used on other ground: other settings of %s", ", ".join(other))
 
 
-def _dry_run(cfg: DictConfig, folder: JobFolder, record: JobRecord) -> None:
+def _dry_run(request: Request, record: JobRecord) -> None:
     from omegaconf import OmegaConf
 
-    from ragauge.experiment.prepared import dry_run
+    from ragauge.experiment.dry_run import dry_run
 
-    OmegaConf.update(cfg, "predictor", None)
-    dry_run(cfg, folder, record)
+    OmegaConf.update(request.cfg, "predictor", None)
+    dry_run(prepared(Request(request.cfg, request.folder), record))
 
 
 def _rows(pipeline: Pipeline, features: Sequence[str]) -> pd.DataFrame:

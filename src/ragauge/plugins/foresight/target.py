@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.jobs import Job
+from ragauge.contract.settings import Settings
 
 if TYPE_CHECKING:
     from ragauge.contract.measures import AnswerMeasureInfo
@@ -21,9 +22,9 @@ class Target(JobFinding):
     name = "foresight_target"
     after = "all"
 
-    def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
+    def check(self, settings: Settings, measures: Sequence[AnswerMeasureInfo]) -> None:
         """Calls `check_target` on the config."""
-        check_target(cfg.foresight.target, measures)
+        check_target(settings.foresight.target, measures)
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """Returns nothing."""

@@ -13,6 +13,7 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import GROUPS
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metrics import OF_VERDICTS, closest, is_known, measure_metrics
+from ragauge.contract.settings import Settings
 from ragauge.estimate.slicing import text_of
 from ragauge.findings.order import metrics_of_jobs
 from ragauge.findings.slices import metric_names, metrics_of_slices
@@ -21,8 +22,6 @@ from ragauge.plugins.gate.gating import check_tolerance
 from ragauge.plugins.gate.rules import MOST_LOOKS, Gate, Rule
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
     from ragauge.experiment.stages.pipeline import Pipeline
 
 _MAX_LISTED = 12  # names in a message
@@ -117,9 +116,9 @@ def check_settings(gate: Gate, where: str = "gate.") -> None:
         raise ConfigError(f"{where}baseline: no rule has a tolerance, such as ir_score: {{tolerance: 0.02}}")
 
 
-def check_looks(cfg: DictConfig, pipeline: Pipeline, gate: Gate, found: Sequence[Bound]) -> None:
+def check_looks(settings: Settings, pipeline: Pipeline, gate: Gate, found: Sequence[Bound]) -> None:
     """ConfigError for `judge.looks` of a job whose gate could not stop its judging."""
-    looks = cfg.judge.get("looks")
+    looks = settings.judge.get("looks")
     if looks is None:
         return
     whole = isinstance(looks, int) and not isinstance(looks, bool)
@@ -129,7 +128,7 @@ def check_looks(cfg: DictConfig, pipeline: Pipeline, gate: Gate, found: Sequence
         raise ConfigError(
             f"{key} divides a uniform sample into that many batches: give judge.sample=n, at least {2 * looks}"
         )
-    if cfg.sample_target == "topics":
+    if settings.sample_target == "topics":
         raise ConfigError(
             f"{key}: its bounds are for the population that the topics come from: use sample_target=population"
         )

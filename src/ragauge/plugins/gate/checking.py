@@ -17,6 +17,7 @@ from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metrics import MISSING, OF_VERDICTS
 from ragauge.contract.outcomes import PREFIX
 from ragauge.contract.record import JobRecord
+from ragauge.contract.settings import Settings
 from ragauge.contract.visible import visible
 from ragauge.findings.order import metrics_of_jobs
 from ragauge.plugins.gate.baseline import (
@@ -35,8 +36,6 @@ from ragauge.plugins.gate.verdicts import Check, GateResult, Verdict
 from ragauge.track import LoggedRun, Reader, has_experiment, tracking_uri
 
 if TYPE_CHECKING:
-    from omegaconf import DictConfig
-
     from ragauge.experiment.stages.pipeline import Pipeline
 
 log = logging.getLogger(__name__)
@@ -61,23 +60,21 @@ class Gated:
     looks: Looks | None = None
 
 
-def gate_of(cfg: DictConfig) -> Gate:
-    """The gate of a config; ConfigError for a bad one."""
-    from omegaconf import OmegaConf
-
-    gate = read_gate(OmegaConf.to_container(cfg.gate, resolve=True))
+def gate_of(settings: Settings) -> Gate:
+    """The gate of a job; ConfigError for a bad one."""
+    gate = read_gate(settings.gate)
     check_settings(gate)
     return gate
 
 
-def check(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, sweep_id: str | None) -> None:
+def check(settings: Settings, pipeline: Pipeline, name: str, experiment: str, sweep_id: str | None) -> None:
     """ConfigError or DataError, before any work, for a gate that cannot be checked on this job.
 
     It checks names of metrics and slices; that the baseline is there, has the same topics and the compared answer
     measures; and that a look follows the earlier ones.
     """
     slices = pipeline.sliced  # checks the slices, whether there is a gate or not
-    gate = gate_of(cfg)
+    gate = gate_of(settings)
     if not gate.rules:
         return
     found = bounds(gate.rules, slices)
@@ -85,14 +82,14 @@ def check(cfg: DictConfig, pipeline: Pipeline, name: str, experiment: str, sweep
     verdicts = "none" not in (pipeline.components.llm.kind, pipeline.components.judge.kind)
     check_bounds(found, metrics_of_job(pipeline), answers, verdicts)
     base = None
-    check_looks(cfg, pipeline, gate, found)
+    check_looks(settings, pipeline, gate, found)
     if gate.compares:
-        base, _ = find_baseline(gate, cfg.tracking.uri, Sought(name, experiment, "", sweep_id))
+        base, _ = find_baseline(gate, settings.tracking.uri, Sought(name, experiment, "", sweep_id))
         check_topics(pipeline.entry("dataset").digest, base)
         compared = [bound.measure for bound in found if bound.rule.tolerance is not None]
         check_measures(compared, [info.name for info in answers], base)
     if gate.look is not None:
-        uri = tracking_uri(cfg.tracking.uri)
+        uri = tracking_uri(settings.tracking.uri)
         looks = Looks(gate, Reader(uri) if has_experiment(uri, experiment) else None, name, experiment)
         topics = len(pipeline.frame("topics"))
         # Which topics of a sample are judged in both runs is known at the end.
@@ -113,29 +110,29 @@ def _of_baseline(bound: Bound, base: LoggedRun) -> tuple[object, ...]:
     return "baseline", bound.metric, bound.rule.tolerance, base.name
 
 
-def check_recorded(cfg: DictConfig) -> None:
+def check_recorded(settings: Settings) -> None:
     """ConfigError for a gate that cannot be checked on a job of recorded outcomes."""
-    gate = gate_of(cfg)
+    gate = gate_of(settings)
     check_bounds(bounds(gate.rules, None), metrics_of_jobs(), ())
     if gate.compares:
         raise ConfigError("gate: recorded outcomes have no baseline to be compared with; leave tolerance out")
 
 
-def enforce(cfg: DictConfig, record: JobRecord, slices: Callable[[], pd.DataFrame | None] = lambda: None) -> None:
+def enforce(settings: Settings, record: JobRecord, slices: Callable[[], pd.DataFrame | None] = lambda: None) -> None:
     """Checks a finished job, by its record, against the gate of its config.
 
     GateError (exit code 3) where a rule that blocks is not met, DataError where one cannot be decided; what
     only is to be investigated is a warning.
     """
-    gate = gate_of(cfg)
+    gate = gate_of(settings)
     if not gate.rules:
         return
     job = Gated(record.name, record.run_id, record.metrics, slices)
-    if gate.compares or gate.look or cfg.judge.get("looks"):
-        reader = Reader(tracking_uri(cfg.tracking.uri))
+    if gate.compares or gate.look or settings.judge.get("looks"):
+        reader = Reader(tracking_uri(settings.tracking.uri))
         run = reader.run(record.run_id)
         job = replace(job, run=run, reader=reader, looks=OwnLooks.of_run(gate, run))
-    result = evaluate(gate, [job], cfg.tracking.uri)
+    result = evaluate(gate, [job], settings.tracking.uri)
     for check in result.told:
         log.warning("gate: %s", check.said)
     for check in result.checks:

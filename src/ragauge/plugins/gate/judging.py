@@ -42,12 +42,12 @@ def judge_in_looks(job: MeasuredJob, logged: Run) -> None:
 
     The looks are then in a tag of its run, where the gate finds them.
     """
-    cfg, pipeline, gate = job.cfg, job.pipeline, gate_of(job.cfg)
-    sample, of = pipeline.sample, int(cfg.judge.looks)
+    settings, pipeline, gate = job.settings, job.pipeline, gate_of(job.settings)
+    sample, of = pipeline.sample, int(settings.judge["looks"])
     assert sample is not None
     qids = pipeline.frame("topics")["qid"]
     most = int(sample.chosen(qids, pipeline.unjudged)["judged"].sum())
-    uri = tracking_uri(cfg.tracking.uri)
+    uri = tracking_uri(settings.tracking.uri)
     run = Reader(uri).run(logged.run_id)
     verdicts: list[pd.DataFrame] = []
     before: set[str] = set()
@@ -64,7 +64,7 @@ def judge_in_looks(job: MeasuredJob, logged: Run) -> None:
         growing = _Growing(uri, run.run_id, per_question(pipeline, rows))
         metrics = {**job.metrics, **_shares(rows)}
         own = Gated(run.name, run.run_id, metrics, lambda: pipeline.sliced, run, growing, looks)
-        looked = [check for check in evaluate(gate, [own], cfg.tracking.uri).checks if check.look]
+        looked = [check for check in evaluate(gate, [own], settings.tracking.uri).checks if check.look]
         for check in looked:
             log.info("judge.looks: %s", check.said)
         if looked and all(check.verdict not in ("inconclusive", "invalid") for check in looked):

@@ -20,7 +20,7 @@ def _parser() -> argparse.ArgumentParser:
         "drawn with a higher probability, and human_labels=<sheet> weighs its label accordingly.",
     )
     parser.add_argument("sources", nargs="+", help="folders of jobs or sweeps, or MLflow run ids")
-    parser.add_argument("--budget", type=int, default=100, help="answers to label, over all systems (100)")
+    parser.add_argument("--budget", type=int, help="answers to label, over all systems (100, or all of fewer)")
     parser.add_argument("--seed", type=int, default=0, help="of the random draw (0)")
     parser.add_argument(
         "--out", type=Path, default=Path("labels.csv"), help="the sheet (labels.csv); drawn further if there"

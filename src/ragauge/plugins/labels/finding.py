@@ -10,6 +10,7 @@ from ragauge.contract.finding import Cell, Finding, Found, Founds, Grid, JobFind
 from ragauge.contract.jobs import Job, Jobs
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metrics import Metric
+from ragauge.contract.settings import Settings
 from ragauge.plugins.labels.rogan_gladen import judge_by, judged_right, rogan_gladen
 
 METRIC = "correct_share_rogan_gladen"
@@ -21,16 +22,16 @@ class ByOtherLabels(JobFinding):
     name = "rogan_gladen"
     metrics = (f"{METRIC}{{,_lo,_hi}}", Metric("judge_{sensitivity,specificity}", group="judge"))
 
-    def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
+    def check(self, settings: Settings, measures: Sequence[AnswerMeasureInfo]) -> None:
         """DataError for an unusable sheet."""
-        judge_by(Path(cfg.human_labels_from))
+        judge_by(Path(str(settings.human_labels_from)))
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """The metrics; None if nothing is judged."""
         said = judged_right(job.outcomes)
         if said is None:
             return None
-        judge = judge_by(Path(job.cfg.human_labels_from))
+        judge = judge_by(Path(str(job.settings.human_labels_from)))
         share = rogan_gladen(said, judge)
         rates = {"judge_sensitivity": judge.sensitivity.value, "judge_specificity": judge.specificity.value}
         metrics = {METRIC: share.value, f"{METRIC}_lo": share.lo, f"{METRIC}_hi": share.hi, **rates}

@@ -19,6 +19,7 @@ from ragauge.estimate.outcomes import asked, with_classes
 from ragauge.plugins.labels.design import draw
 from ragauge.plugins.labels.expected import Expected, expected
 
+DEFAULT = 100  # answers on a sheet
 _SAME = 1e-6  # of two probabilities that are equal
 
 
@@ -57,14 +58,22 @@ def answers_of(sweeps: Sequence[Jobs]) -> pd.DataFrame:
 
 
 def make_sheet(
-    rows: pd.DataFrame, budget: int, seed: int, out: Path, earlier: Path | None = None, uniform: float | None = None
+    rows: pd.DataFrame,
+    budget: int | None,
+    seed: int,
+    out: Path,
+    earlier: Path | None = None,
+    uniform: float | None = None,
 ) -> Sheet:
     """The sheet of at most `budget` answers, equally many per system; extends `out` if it exists.
+
+    Without a budget they are DEFAULT, or all of fewer.
 
     `earlier` is a file of labels that the judge's errors are learnt from. ConfigError for numbers out of range,
     DataError for labels of answers that no run has, and where `out` was drawn otherwise.
     """
     systems = rows["system"].nunique()
+    budget = min(DEFAULT, len(rows)) if budget is None else budget
     require_count("budget", budget, 2 * systems)
     if uniform is not None:
         require("uniform", uniform, 0.2 <= uniform <= 1, "0.2 to 1")

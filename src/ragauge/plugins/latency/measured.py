@@ -1,7 +1,8 @@
 """Measures the time of one question: sends topics one by one through a job's own stages, including answers.
 
 It measures a user's wait, and not a batch's share. Models and index are loaded, by one topic that is not counted, and
-nothing that was computed or asked before answers. Chunks and index are those of the job.
+nothing that was computed or asked before answers. A chat model's server has computed no beginning of a prompt. Chunks
+and index are those of the job.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from ragauge.contract.identity import identity
 from ragauge.contract.progress import progress
 from ragauge.contract.provenance import hardware
 from ragauge.contract.retrieval import BringsTexts, Retriever
+from ragauge.contract.stages import Budget, Components, Frames, Incomplete, Reads, Stage
 from ragauge.contract.workplace import FreshWorkplace
-from ragauge.experiment.measure_needs import untold
-from ragauge.experiment.needs import stand_ins, unknown_contexts
+from ragauge.experiment.dry_run import stand_ins, unknown_contexts
+from ragauge.experiment.need_sums import untold
 from ragauge.experiment.stages.order import question_stages, stages
-from ragauge.experiment.stages.stage import Budget, Components, Frames, Incomplete, Reads, Stage
 from ragauge.findings.cost import RECORDED, costs_of_replies
 from ragauge.llms.chat_use import SharedChat
 from ragauge.store import Key, canonical_json
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-STAGE, VERSION = "latency", 1
+STAGE, VERSION = "latency", 2
 TOTAL = "total"
 _QUANTILES = {"p50": 0.5, "p95": 0.95}
 # Settings that change how fast a component is and nothing that it makes.
@@ -71,13 +72,17 @@ def latency(pipeline: Pipeline, n_topics: int, seed: int) -> dict[str, float]:
     start = time.perf_counter()
     made = True
     try:
-        entry = pipeline.store.get_frames(latency_key(pipeline, n_topics, seed), partial(runner.run, chosen))
-        rows, made = entry.frame(STAGE), entry.made
+        entry = pipeline.store.get_frames(
+            latency_key(pipeline, n_topics, seed), partial(runner.run, chosen), runner.told
+        )
+        rows, made, told = entry.frame(STAGE), entry.made, entry.told
     except Incomplete as incomplete:
-        rows = incomplete.frames[STAGE]
+        rows, told = incomplete.frames[STAGE], runner.told
     if made:
         pipeline.made.append(STAGE)
     pipeline.seconds[STAGE] = time.perf_counter() - start
+    if cold := told.get("cold"):
+        log.info("latency: chat models were asked cold, %s", cold)
     return {**_percentiles(rows, len(chosen) - 1), **runner.costs()}
 
 
@@ -190,6 +195,7 @@ class _Runner:
         self._chat = None if pipeline.shared_chat is None else SharedChat(llm)  # type: ignore[arg-type]
         self._chats = {stage: self._chat_of(stage) for stage in self._stages}
         self._answers: list[pd.DataFrame] = []
+        self.told: dict[str, str] = {}
 
     def run(self, chosen: Sequence[str]) -> Frames:
         """Frame `latency` [qid, stage, seconds] of all but the first topic; Incomplete if some failed."""
@@ -213,6 +219,8 @@ class _Runner:
                     if number > 0 and whole:
                         rows += [(qid, name, took) for name, took in seconds.items()]
                     bar.update()
+        if place.cold:
+            self.told["cold"] = " and ".join(sorted(place.cold))
         frame = pd.DataFrame(rows, columns=["qid", "stage", "seconds"])
         frame = frame.astype({"qid": "str", "stage": "str", "seconds": "float64"})
         if failed:
@@ -234,8 +242,14 @@ class _Runner:
 
     def _chat_of(self, stage: Stage) -> SharedChat | None:
         """The chat model that a stage's component asks, as in the job."""
-        own = stage.component is not None and stage.component.own_chat is not None and "chat" in stage.uses
-        return SharedChat(stage.component.own_chat) if own else self._chat
+        component = stage.component
+        if component is None or "chat" not in stage.uses:
+            return self._chat
+        if component.own_chat is not None:
+            return SharedChat(component.own_chat)
+        if self._chat is None:
+            return None
+        return SharedChat(self._chat.chat.beside_answers(component.max_tokens, f"{stage.group}.max_tokens"))
 
     def _outside(self) -> dict[str, pd.DataFrame]:
         """The frames that stages read before any of them makes them."""

@@ -15,9 +15,11 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
+from ragauge.contract.replies import Structured
 from ragauge.contract.topics import STANDALONE
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, truth_of
 from ragauge.llms.prompts import fill
+from ragauge.llms.structured import TEXT, TRUTH, fields, list_of
 from ragauge.plugins.llm_measures.claims import QUESTIONS, one_line, prompt, prompts, texts_of
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
 
@@ -113,10 +115,13 @@ class AnswerRelevancy(AnswerMeasure):
         requests = {line: fill(prompt(QUESTIONS), n=n, text=line) for line in lines if line}
         read = partial(_read, n=self.questions)
         guesses = {request: Asked(("?",) * self.questions, False) for request in requests.values()}
-        readers = dict.fromkeys(guesses, read)
+        readers = dict.fromkeys(guesses, Structured(read, _REPLY))
         found = ask_each(tools.chat, readers, tools.store, "questions of answers", guesses=guesses)
         blank = Found(Asked((), True), OK)
         return {line: found[requests[line]] if line else blank for line in lines}
+
+
+_REPLY = fields(questions=list_of(TEXT), noncommittal=TRUTH)
 
 
 def _read(reply: str, n: int) -> Asked | None:

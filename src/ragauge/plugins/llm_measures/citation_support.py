@@ -16,8 +16,10 @@ from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages
+from ragauge.contract.replies import Structured
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill
+from ragauge.llms.structured import TEXT, fields, one_of
 from ragauge.plugins.llm_measures import read_prompt
 from ragauge.plugins.llm_measures.citations import answers_with_marks, numbered_passages
 from ragauge.plugins.llm_measures.claims import questions_of
@@ -136,7 +138,7 @@ class CitationSupport(MeasuresPassages):
             pair: fill(str(self.prompt), question=pair.query, passage=quoted(text), statement=quoted(pair.statement))
             for pair, text in there
         }
-        readers = dict.fromkeys(prompts.values(), read_level)
+        readers = dict.fromkeys(prompts.values(), Structured(read_level, _REPLY))
         guesses = dict.fromkeys(readers, "no")
         found = ask_each(tools.chat, readers, tools.store, "support of citations", guesses=guesses)
         return invented | {pair: found[prompt] for pair, prompt in prompts.items()}
@@ -148,6 +150,9 @@ def support_scores(levels: Sequence[Sequence[str]]) -> tuple[float | None, float
     judged = [weight for of in weights for weight in of]
     precision = sum(judged) / len(judged) if judged else None
     return precision, sum(max(of, default=0.0) for of in weights) / len(levels)
+
+
+_REPLY = fields(reason=TEXT, support=one_of(WEIGHTS))
 
 
 def read_level(reply: str) -> str | None:

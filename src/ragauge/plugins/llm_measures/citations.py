@@ -16,8 +16,10 @@ from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages
+from ragauge.contract.replies import Structured
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted, truth_of
 from ragauge.llms.prompts import fill
+from ragauge.llms.structured import TEXT, TRUTH, fields
 from ragauge.plugins.llm_measures import read_prompt
 from ragauge.plugins.llm_measures.claims import questions_of
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
@@ -162,7 +164,7 @@ class Citations(MeasuresPassages):
         if self.by == "words":
             return {one: Found(supported_by_words(one.statement, one.passages), OK) for one in requests}
         prompts = {one: self._asked(one) for one in requests}
-        readers = dict.fromkeys(prompts.values(), read_supported)
+        readers = dict.fromkeys(prompts.values(), Structured(read_supported, _REPLY))
         # In a dry run: several passages support it together and none alone, so that all is counted.
         guesses = {prompt: len(one.passages) > 1 for one, prompt in prompts.items()}
         found = ask_each(tools.chat, readers, tools.store, "citations", guesses=guesses)
@@ -262,6 +264,9 @@ def citation_scores(found: Sequence[Cited]) -> dict[str, float]:
     relevant = sum(len(one.passages) - len(one.irrelevant) for one in found if one.supported)
     values = {"citation_recall": sum(one.supported for one in found) / len(found)}
     return {**values, "citation_precision": relevant / n_cited} if n_cited else values
+
+
+_REPLY = fields(reason=TEXT, supported=TRUTH)
 
 
 def read_supported(reply: str) -> bool | None:

@@ -13,9 +13,11 @@ from typing import Any, Literal, get_args
 import pandas as pd
 
 from ragauge.contract.component import Tools
+from ragauge.contract.replies import Structured
 from ragauge.contract.topics import with_history
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of
 from ragauge.llms.prompts import fill, load_prompt
+from ragauge.llms.structured import TEXT, TRUTH, Schema, fields, list_of, number_in, numbered_fields, one_of
 from ragauge.plugins.llm_measures import PROMPTS
 from ragauge.texts.sentences import sentence_spans
 
@@ -97,7 +99,7 @@ def claims_of(texts: Sequence[tuple[str, str]], tools: Tools) -> list[Found[Clai
     pairs = [(one_line(question), one_line(text)) for question, text in texts]
     requests = {pair: fill(prompt(CLAIMS), question=pair[0], text=pair[1]) for pair in pairs if pair[1]}
     guesses = {request: sentences(text) for (_, text), request in requests.items()}
-    readers = dict.fromkeys(guesses, _read_claims)
+    readers = dict.fromkeys(guesses, Structured(_read_claims, _CLAIMS))
     found = ask_each(tools.chat, readers, tools.store, "claims", guesses=guesses)
     return [found[requests[pair]] if pair[1] else Found((), OK) for pair in pairs]
 
@@ -125,7 +127,8 @@ def supports(rows: Sequence[tuple[Claims, Sequence[Passage]]], tools: Tools) -> 
         orders.append(order)
         asked.append([_in_passages(part, [passages[i] for i in order]) for part in parts])
         for part, request in zip(parts, asked[-1], strict=True):
-            readers[request] = partial(_read_verdicts, n_claims=len(part), n_passages=len(passages))
+            read = partial(_read_verdicts, n_claims=len(part), n_passages=len(passages))
+            readers[request] = Structured(read, _verdicts(len(part), len(passages)))
             guesses[request] = (ClaimVerdict("absent"),) * len(part)
     found = ask_each(tools.chat, readers, tools.store, "verdicts on claims", guesses=guesses)
     return [
@@ -155,7 +158,11 @@ def matches(rows: Sequence[tuple[str, Claims, Claims, Sequence[str]]], tools: To
     guesses: dict[str, Match] = {}
     for request, (_, claims, statements, _) in zip(asked, rows, strict=True):
         if request is not None:
-            readers[request] = partial(_read_match, n_claims=len(claims), n_statements=len(statements))
+            read = partial(_read_match, n_claims=len(claims), n_statements=len(statements))
+            schema = fields(
+                claims=numbered_fields(len(claims), TRUTH), statements=numbered_fields(len(statements), TRUTH)
+            )
+            readers[request] = Structured(read, schema)
             guesses[request] = _no_match(claims, statements)
     found = ask_each(tools.chat, readers, tools.store, "claims against the reference", guesses=guesses)
     return [
@@ -220,6 +227,14 @@ def texts_of(reply: object, key: str) -> Claims | None:
         return None
     lines = tuple(dict.fromkeys(map(one_line, listed)))
     return None if "" in lines else lines
+
+
+_CLAIMS = fields(claims=list_of(TEXT))
+
+
+def _verdicts(n_claims: int, n_passages: int) -> Schema:
+    passages = list_of(number_in(range(1, n_passages + 1)))
+    return numbered_fields(n_claims, fields(verdict=one_of(get_args(Stance)), passages=passages))
 
 
 def _read_claims(reply: str) -> Claims | None:

@@ -13,9 +13,11 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages
+from ragauge.contract.replies import Structured
 from ragauge.contract.topics import is_unanswerable, references
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted, truth_of
 from ragauge.llms.prompts import fill
+from ragauge.llms.structured import TEXT, TRUTH, fields
 from ragauge.plugins.llm_measures import read_prompt
 from ragauge.plugins.llm_measures.claims import one_line, questions_of
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
@@ -75,7 +77,7 @@ class ContextPrecision(MeasuresPassages):
             (qid, text) for qid in answers["qid"] if qid in truth for _, _, text in found.get(qid, ())
         )
         requests = {(qid, text): self._request(queries[qid], truth[qid], text) for qid, text in pairs if text.strip()}
-        readers = dict.fromkeys(requests.values(), read_useful)
+        readers = dict.fromkeys(requests.values(), Structured(read_useful, _REPLY))
         guesses = dict.fromkeys(readers, _BLANK)
         replies = ask_each(tools.chat, readers, tools.store, self.infos[0].label, guesses=guesses)
         verdicts = dict.fromkeys(pairs, Found(_BLANK, OK))
@@ -122,6 +124,9 @@ def average_precision(useful: Sequence[bool]) -> float:
             n_useful += 1
             total += n_useful / k
     return total / n_useful if n_useful else 0.0
+
+
+_REPLY = fields(reason=TEXT, useful=TRUTH)
 
 
 def read_useful(reply: str) -> Useful | None:

@@ -14,9 +14,11 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages
+from ragauge.contract.replies import Structured
 from ragauge.contract.topics import references
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of
 from ragauge.llms.prompts import fill
+from ragauge.llms.structured import list_of, number_in, numbered_fields
 from ragauge.plugins.llm_measures.claims import (
     CLAIMS,
     IN_SENTENCES,
@@ -121,7 +123,9 @@ def of_reference(
             of_part = [_request(some, part) for some in asked]
             requests[qid].append((part, of_part))
             for request, some in zip(of_part, asked, strict=True):
-                readers[request] = partial(read_ways, n_statements=len(some), n_sentences=len(part))
+                read = partial(read_ways, n_statements=len(some), n_sentences=len(part))
+                ways = list_of(list_of(number_in(range(1, len(part) + 1))))
+                readers[request] = Structured(read, numbered_fields(len(some), ways))
                 guesses[request] = ((),) * len(some)
     replies = ask_each(tools.chat, readers, tools.store, "statements in sentences", guesses=guesses)
 

@@ -14,9 +14,11 @@ from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo, MeasuresPassages
+from ragauge.contract.replies import Structured
 from ragauge.contract.topics import is_unanswerable
 from ragauge.llms.json_replies import OK, ask_each, json_of
 from ragauge.llms.prompts import fill
+from ragauge.llms.structured import fields, list_of, number_in
 from ragauge.plugins.llm_measures import read_prompt
 from ragauge.plugins.llm_measures.claims import questions_of
 from ragauge.plugins.llm_measures.sentences import Part, Sentence, listed, parts_by_topic
@@ -84,7 +86,10 @@ class ContextRelevance(MeasuresPassages):
         readers: dict[str, Callable[[str], frozenset[int] | None]] = {}
         for qid, own in parts.items():
             readers |= {
-                request: partial(read_needed, n_sentences=len(part))
+                request: Structured(
+                    partial(read_needed, n_sentences=len(part)),
+                    fields(needed=list_of(number_in(range(1, len(part) + 1)))),
+                )
                 for request, part in zip(requests[qid], own, strict=True)
             }
         guesses = dict.fromkeys(readers, frozenset[int]())

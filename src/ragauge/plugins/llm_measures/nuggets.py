@@ -19,9 +19,11 @@ from ragauge.contract.component import Tools
 from ragauge.contract.errors import DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
+from ragauge.contract.replies import Structured
 from ragauge.contract.topics import is_unanswerable, references
 from ragauge.llms.json_replies import OK, Found, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill
+from ragauge.llms.structured import TEXT, fields, list_of, numbered_fields, one_of
 from ragauge.plugins.llm_measures import read_prompt
 from ragauge.plugins.llm_measures.claims import questions_of
 from ragauge.plugins.llm_measures.nugget_file import (
@@ -129,7 +131,7 @@ class NuggetRecall(AnswerMeasure):
         due = {prompt: known[qid].value or () for (qid, _), prompt in prompts.items()}
         found = ask_each(
             tools.chat,
-            {prompt: partial(_read_support, n=len(nuggets)) for prompt, nuggets in due.items()},
+            {prompt: _support_of(len(nuggets)) for prompt, nuggets in due.items()},
             tools.store,
             "nuggets in answers",
             guesses={prompt: ("not_support",) * len(nuggets) for prompt, nuggets in due.items()},
@@ -189,7 +191,7 @@ class NuggetRecall(AnswerMeasure):
             for qid, query in questions_of(topics).items()
             if known[qid]
         }
-        readers = dict.fromkeys(prompts.values(), self._made)
+        readers = dict.fromkeys(prompts.values(), Structured(self._made, _MADE))
         guesses = dict.fromkeys(readers, _STAND_IN)
         made = ask_each(tools.chat, readers, tools.store, "nuggets", guesses=guesses)
         lacking: dict[str, Found[Nuggets]] = {qid: Found(None, NO_REFERENCE) for qid in topics["qid"]}
@@ -220,6 +222,13 @@ class NuggetRecall(AnswerMeasure):
             nuggets=listed,
             count=str(len(nuggets)),
         )
+
+
+_MADE = fields(nuggets=list_of(fields(text=TEXT, importance=one_of(IMPORTANCES))))
+
+
+def _support_of(n: int) -> Structured[str, tuple[str, ...] | None]:
+    return Structured(partial(_read_support, n=n), numbered_fields(n, one_of(SUPPORT)))
 
 
 def _read_support(reply: str, n: int) -> tuple[str, ...] | None:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
+from ragauge.contract.usage import Usage
 from ragauge.llms.clients import hooks
 from ragauge.llms.json_replies import json_of
-from ragauge.llms.replies import Received, token_counts
+from ragauge.llms.replies import Received
+from ragauge.llms.usage import token_counts
 
 _NOT_TOLD = "the server gives no log probabilities of a prompt: POST /completions with echo and logprobs"
 
@@ -54,11 +56,11 @@ def _received(content: bytes) -> Received:
         told = reply["choices"][0]["logprobs"]["token_logprobs"][1:n_prompt]
         whole = len(told) == n_prompt - 1 > 0 and all(isfinite(value) and value <= 0 for value in told)
     except (ValueError, LookupError, TypeError, AttributeError):
-        return Received("", "", None, None, _NOT_TOLD)
+        return Received("", "", Usage(), _NOT_TOLD)
     counts = token_counts(n_prompt, n_written)
     if not whole:
-        return Received("", "", *counts, _NOT_TOLD)
-    return Received(json.dumps(Told(sum(told), len(told))._asdict()), "stop", *counts, None)
+        return Received("", "", Usage(*counts), _NOT_TOLD)
+    return Received(json.dumps(Told(sum(told), len(told))._asdict()), "stop", Usage(*counts), None)
 
 
 def read_told(reply: str) -> Told | None:

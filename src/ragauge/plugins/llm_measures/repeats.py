@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -11,13 +10,11 @@ from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.jobs import Job
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.outcomes import CLUSTER
+from ragauge.contract.stages import Read, Reads
 from ragauge.estimate.board import mean_of
-from ragauge.experiment.measure_needs import SALT, drawn, measured, repeating
-from ragauge.experiment.stages.stage import Read, Reads
+from ragauge.experiment.dry_run import SALT, drawn, measured, repeating
+from ragauge.experiment.stages.pipeline import Pipeline
 from ragauge.llms.chat_use import RepeatingChat
-
-if TYPE_CHECKING:
-    from ragauge.experiment.stages.pipeline import Pipeline
 
 
 class Repeats(JobFinding):
@@ -28,6 +25,7 @@ class Repeats(JobFinding):
 
     def compute(self, job: Job, found: Founds) -> Found:
         """Returns metrics only."""
+        assert isinstance(job.pipeline, Pipeline)  # it runs stages itself
         return Found(metrics=repeats(job.pipeline, job.n_boot, job.seed))
 
 

@@ -13,8 +13,10 @@ from ragauge.contract.checks import require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.identity import runtime
 from ragauge.contract.measures import AnswerMeasureInfo, MeasuresRanking
+from ragauge.contract.replies import Structured
 from ragauge.llms.json_replies import OK, ask_each, json_of, quoted
 from ragauge.llms.prompts import fill
+from ragauge.llms.structured import TEXT, fields, one_of
 from ragauge.plugins.llm_measures import read_prompt
 from ragauge.plugins.llm_measures.claims import one_line, questions_of
 from ragauge.plugins.llm_measures.values import Measured, lost, value_frame
@@ -67,7 +69,7 @@ class SufficientContext(MeasuresRanking):
         """Frame `answer_values`, a row per topic and info; missing where the reply is missing."""
         seen = {str(qid): own.tolist() for qid, own in standing(passages).groupby("qid", sort=False)["seen"]}
         requests = {qid: self._request(query, seen[qid]) for qid, query in questions_of(topics).items() if qid in seen}
-        readers = dict.fromkeys(requests.values(), read_verdict)
+        readers = dict.fromkeys(requests.values(), Structured(read_verdict, _REPLY))
         guesses = dict.fromkeys(readers, Sufficiency(INSUFFICIENT, None))
         replies = ask_each(tools.chat, readers, tools.store, self.infos[0].label, guesses=guesses)
 
@@ -85,6 +87,9 @@ class SufficientContext(MeasuresRanking):
 
     def _request(self, query: str, seen: Sequence[str]) -> str:
         return fill(str(self.prompt), question=query, passages="\n".join(map(quoted, seen)))
+
+
+_REPLY = fields(reason=TEXT, verdict=one_of(VERDICTS))
 
 
 def read_verdict(reply: str) -> Sufficiency | None:

@@ -13,8 +13,10 @@ from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import later
 from ragauge.contract.measures import MeasuresPieces, Pieces
 from ragauge.contract.option import CONF, option
+from ragauge.contract.replies import Structured
 from ragauge.llms.json_replies import ask_all, json_of, truth_of
 from ragauge.llms.prompts import fill, load_prompt
+from ragauge.llms.structured import TRUTH, fields
 from ragauge.measures.matching import CORRECTIONS
 from ragauge.plugins.llm_measures import PROMPTS
 
@@ -80,7 +82,7 @@ class Support(MeasuresPieces):
             raise ConfigError("measure=support asks an LLM: choose an evaluator, or an llm that is a chat model")
         new = [pair for pair in dict.fromkeys(pairs) if pair not in known]
         prompts = [fill(str(self.prompt), statement=part, passage=passage) for part, passage in new]
-        found = ask_all(tools.chat, prompts, _stated, tools.store, "support") if prompts else []
+        found = ask_all(tools.chat, prompts, Structured(_stated, _REPLY), tools.store, "support") if prompts else []
         known |= {pair: one.value for pair, one in zip(new, found, strict=True)}
         errors = [one.raw or one.status for one in found if one.value is None]
         if errors:
@@ -144,6 +146,9 @@ class _Part:
             start, passage = self._states
             values[self._ends >= start + len(passage)] = 1.0
         return values
+
+
+_REPLY = fields(stated=TRUTH)
 
 
 def _stated(reply: str) -> bool | None:

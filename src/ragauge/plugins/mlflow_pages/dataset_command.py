@@ -30,11 +30,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     # After the arguments: they import for seconds.
     from ragauge.commands.stages import composed
-    from ragauge.experiment.described import where_text
     from ragauge.experiment.stages.components import instantiate_components
     from ragauge.plugins.mlflow_pages.dataset import write_records
     from ragauge.plugins.mlflow_pages.records import records_of
     from ragauge.track import absolute_uri, tracking_uri
+    from ragauge.track.views import where_text
 
     if "=" in given.name:
         raise ConfigError(f"ragauge dataset {given.name}: the first argument is the name of the evaluation dataset")

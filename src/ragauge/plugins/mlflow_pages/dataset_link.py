@@ -21,7 +21,7 @@ class Linked(JobFinding):
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
         source = job.pipeline.components.dataset
-        uri = absolute_uri(tracking_uri(job.cfg.tracking.uri))
+        uri = absolute_uri(tracking_uri(job.settings.tracking.uri))
         if not isinstance(source, MlflowDataset) or absolute_uri(tracking_uri(source.uri)) != uri:
             return None
         with evaluation_datasets(uri, source.name) as client:

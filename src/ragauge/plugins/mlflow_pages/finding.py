@@ -16,6 +16,7 @@ from ragauge.contract.finding import Found, Founds, JobFinding
 from ragauge.contract.jobs import Job
 from ragauge.contract.metrics import in_group
 from ragauge.contract.progress import progress
+from ragauge.contract.settings import Settings
 from ragauge.findings.per_question import own_place, place_of, traced
 from ragauge.plugins.mlflow_pages.topics import FRAMES, Answered, TopicTrace, evaluation_metrics, topics_of
 from ragauge.plugins.mlflow_pages.writing import assessments, link, write_traces
@@ -44,9 +45,9 @@ class Pages(JobFinding):
 
     name = "mlflow_pages"
 
-    def check(self, cfg: Any, measures: Sequence[AnswerMeasureInfo]) -> None:
+    def check(self, settings: Settings, measures: Sequence[AnswerMeasureInfo]) -> None:
         """ConfigError for an invalid `tracking.evaluation`."""
-        value = cfg.tracking.evaluation
+        value = settings.tracking.evaluation
         if isinstance(value, Mapping):
             for key, given in value.items():
                 if key not in _CHOICES or type(given) is not int or given < 1:
@@ -61,17 +62,17 @@ class Pages(JobFinding):
         Of a sweep `auto` writes at its end alone, so the record gets what it takes. Where `auto` cannot write, the job
         goes on with a warning.
         """
-        cfg, record = job.cfg, job.record
-        asked = cfg.tracking.evaluation
+        settings, record = job.settings, job.record
+        asked = settings.tracking.evaluation
         if asked is not True and traced(job.pipeline) is not None:  # traces of others get feedback on request alone
             asked = False
-        whole = bool(asked is True or cfg.trace)  # the traces are written anyway
+        whole = bool(asked is True or settings.trace)  # the traces are written anyway
         if not whole:
             if not asked or not job.outcomes["answer"].notna().any():
                 return None
             if record.sweep_id is not None:
                 return Found(record={PAGE: _page(job)})
-        uri = absolute_uri(tracking_uri(cfg.tracking.uri))
+        uri = absolute_uri(tracking_uri(settings.tracking.uri))
         try:
             with quiet(), at(uri) as client, reachable(uri):
                 given = client, record.experiment_id, record.run_id
@@ -96,7 +97,7 @@ def most_of(asked: Any) -> int:
 
 def _page(job: Job) -> dict[str, Any]:
     """The data for writing the job's evaluation run at the end of the sweep."""
-    asked, of = job.cfg.tracking.evaluation, Answered.of(job)
+    asked, of = job.settings.tracking.evaluation, Answered.of(job)
     return {
         "n_tokens": asked.get("n_tokens") if isinstance(asked, Mapping) else None,
         "topics": most_of(asked),
@@ -179,7 +180,7 @@ def _add_feedback(client: MlflowClient, topics: Sequence[TopicTrace], source: As
 def _measured_traces(job: Job) -> dict[str, str]:
     """The measured traces by qid, if they lie in the job's experiment."""
     source: Monitored | None = traced(job.pipeline)
-    if source is None or place_of(source) != own_place(job.cfg, job.record.experiment):
+    if source is None or place_of(source) != own_place(job):
         return {}
     found: dict[str, str] = source.trace_ids(job.frame("topics"))
     return found

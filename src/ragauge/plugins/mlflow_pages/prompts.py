@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.redact import redact
+from ragauge.contract.settings import Settings
+from ragauge.contract.stages import Components
 from ragauge.plugins.mlflow_pages.registry import dollars, is_prompt_uri, registered
 from ragauge.track.connection import pages
 
@@ -26,20 +29,20 @@ Version = tuple[str, str]  # name and version in the registry
 _known: dict[tuple[str, str, str, str], str] = {}  # (store, experiment, name, digest): version, of this process
 
 
-def linked_prompts(client: MlflowClient, cfg: Any, components: Any, experiment_id: str) -> dict[str, Version]:
+def linked_prompts(
+    client: MlflowClient, settings: Settings, components: Components, experiment_id: str
+) -> dict[str, Version]:
     """The versions of a job's prompts in the registry by config key, such as judge.prompt.
 
     One that the config names by URI is that version. Any other text is registered under the name of its key, as
     `ragauge-judge`, unless a version there has its digest. So are the prompts of measures that no key changes.
     """
-    from omegaconf import OmegaConf
-
     parts = {group: getattr(components, group) for group in GROUPS}
     parts |= {f"{ANSWERS}.{name}": measure for name, measure in components.answers.items()}
     found = {}
     for group, component in parts.items():
         for name, key, text in _prompts_of(component):
-            given = OmegaConf.select(cfg, f"{group}.{key}")
+            given = _configured(settings, f"{group}.{key}")
             if is_prompt_uri(given):
                 version = registered(client, given, f"{group}.{key}")
                 found[f"{group}.{key}"] = version.name, str(version.version)
@@ -47,6 +50,14 @@ def linked_prompts(client: MlflowClient, cfg: Any, components: Any, experiment_i
                 called = "-".join(["ragauge", *group.split("."), *name])
                 found[f"{group}.{key}"] = called, _version(client, called, redact(text), experiment_id)
     return found
+
+
+def _configured(settings: Settings, path: str) -> Any:
+    """The value at a path such as judge.prompts[0]; None where there is none."""
+    node: Any = vars(settings)
+    for at in re.findall(r"[^.\[\]]+", path):
+        node = node[int(at)] if isinstance(node, list) else (node or {}).get(at)
+    return node
 
 
 def _prompts_of(component: Any) -> Iterator[tuple[list[str], str, str]]:

@@ -15,7 +15,7 @@ from ragauge.contract.answer_measures import besides_rankings, infos_of
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.datasets.fields import BadRow, listed_or_none, string
 from ragauge.datasets.files import json_rows, parsed
-from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.request import JobFolder, Request
 from ragauge.experiment.setup import config
 from ragauge.plugins.mlflow_pages.topics import Feedback, feedback_of, missed_parts, usage_of
 from ragauge.plugins.mlflow_pages.writing import judge_call
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from mlflow.entities import Trace
     from mlflow.genai.scorers import Scorer
     from omegaconf import DictConfig
+
+    from ragauge.experiment.stages.pipeline import Pipeline
 
 _OF_JUDGE = (CLASS, "correct")
 _SCORE, _EVIDENCE = "ir_score", "reference_contexts"
@@ -136,14 +138,14 @@ class _Measurer:
             return feedback_of(outcome, names, scored.get(outcome["qid"]), usage_of(verdict))
 
     @contextmanager
-    def _pipeline(self, row: Mapping[str, Any]) -> Iterator[Any]:
+    def _pipeline(self, row: Mapping[str, Any]) -> Iterator[Pipeline]:
         """The pipeline of a job on this row alone, with a temporary store; the ledger persists."""
         from ragauge.experiment.stages.components import make_pipeline
 
         self._samples.write_text(json.dumps(row) + "\n", encoding="utf-8")
         with tempfile.TemporaryDirectory(dir=self._folder.name) as store:
             self._cfg.store = store
-            yield make_pipeline(self._cfg, JobFolder(Path(store), None, 0, {}, self._overrides))
+            yield make_pipeline(Request(self._cfg, JobFolder(Path(store), None, 0, {}, self._overrides)))
 
 
 def sample_of(inputs: Any, outputs: Any, expectations: Any, trace: Trace | None) -> dict[str, Any]:

@@ -12,11 +12,11 @@ from ragauge.contract.finding import Finding, Found, Founds, Section, Shown, Tex
 from ragauge.contract.frames import JUDGE_CLASSES
 from ragauge.contract.jobs import Jobs
 from ragauge.contract.record import JobRecord
-from ragauge.experiment.described import where_text
 from ragauge.plugins.mlflow_pages.finding import PAGE, RUN_TAG, source_of, write_evaluation
 from ragauge.plugins.mlflow_pages.topics import Answered, Feedback, evaluation_metrics, topics_of
 from ragauge.track import absolute_uri, recorded_uri
 from ragauge.track.connection import at, quiet, reachable
+from ragauge.track.views import where_text
 
 AGREES = "agrees"  # feedback on both systems' answers to a topic
 

@@ -46,13 +46,13 @@ class Systems(JobFinding):
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """Writes into MLflow and the job's record; the value is the id of the model."""
-        if not job.cfg.tracking.models:
+        if not job.settings.tracking.models:
             return None
         of, record = job.pipeline.components, job.record
-        uri = absolute_uri(tracking_uri(job.cfg.tracking.uri))
+        uri = absolute_uri(tracking_uri(job.settings.tracking.uri))
         with quiet(), at(uri) as client, reachable(uri):
             run = client.get_run(record.run_id)
-            prompts = linked_prompts(client, job.cfg, of, run.info.experiment_id)
+            prompts = linked_prompts(client, job.settings, of, run.info.experiment_id)
             parts = {group: getattr(of, group) for group in GROUPS if group != "dataset"}
             parts |= {f"{ANSWERS}.{name}": measure for name, measure in of.answers.items()}
             identities = {name: job.pipeline.identity_of(part) for name, part in parts.items()}
@@ -60,7 +60,7 @@ class Systems(JobFinding):
             lock = job.pipeline.store.root / "systems.lock"
             model_id = model_of(client, run, _name(record), digest_of(identities), params, lock)
             values = evaluation_metrics(found["estimates"].metrics, job.outcomes, job.answer_measures)
-            values |= per_topic(job.pipeline, job.question_stages)
+            values |= per_topic(job.pipeline)
             log_metrics(client, run, model_id, values, job.n_tokens)
             _link(client, run, model_id, prompts)
         return Found(model_id, record={"model": model_id})

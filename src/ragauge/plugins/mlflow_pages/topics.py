@@ -18,7 +18,10 @@ from ragauge.contract.jobs import Job
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.record import JobRecord
 from ragauge.contract.topics import CONVERSATION, references
+from ragauge.contract.usage import OPTIONAL, TOKENS
+from ragauge.contract.usage import Usage as Tokens
 from ragauge.estimate.outcomes import LACK, RIGHT
+from ragauge.llms.prices import Price
 from ragauge.track import CLASS
 
 _PART_CHARS = 160  # of a missed part of the evidence in a rationale
@@ -33,6 +36,8 @@ class Usage:
     completion_tokens: int | None = None
     cost_usd: float | None = None
     seconds: float | None = None
+    cached_tokens: int | None = None
+    written_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,12 @@ class TopicTrace:
         total = self.usage.cost_usd
         if not total:
             return {}
-        if self.price is None:
+        price = Price.of(self.price, "")
+        if price is None:
             return {"total_cost": total}
-        prompt = (self.usage.prompt_tokens or 0) * self.price["prompt"]
-        completion = (self.usage.completion_tokens or 0) * self.price["completion"]
-        share = prompt / (prompt + completion) if prompt + completion else 0.0
+        told = {name: getattr(self.usage, name) for name in TOKENS}
+        whole, prompt = (price.cost(Tokens(**one)) for one in (told, {**told, "completion_tokens": 0}))
+        share = prompt / whole if whole else 0.0
         return {"input_cost": total * share, "output_cost": total * (1 - share), "total_cost": total}
 
 
@@ -100,8 +106,9 @@ class Answered:
     @classmethod
     def of(cls, job: Job) -> Answered:
         """Builds it from a job under measurement."""
-        llm = job.cfg.llm
-        model, price = (llm.get("chat") or {}).get("model"), dict(llm.get("price") or {}) or None
+        llm = job.settings.llm
+        model, price = (llm.get("chat") or {}).get("model"), llm.get("price")
+        price = dict(price) if isinstance(price, Mapping) else None
         return cls(job.outcomes, job.n_tokens, job.answer_measures, partial(_of_job, job), model, price)
 
     @classmethod
@@ -275,7 +282,8 @@ def usage_of(row: Mapping[Hashable, Any] | None) -> Usage:
         return Usage()
     seconds = float(row["seconds"])
     tokens = int(row["prompt_tokens"]), int(row["completion_tokens"])
-    return Usage(*tokens, float(row["cost_usd"]), seconds) if any(tokens) else Usage(seconds=seconds)
+    of_cache = (None if pd.isna(n := row.get(name)) else int(n) for name in OPTIONAL)
+    return Usage(*tokens, float(row["cost_usd"]), seconds, *of_cache) if any(tokens) else Usage(seconds=seconds)
 
 
 def _short(text: str) -> str:

@@ -228,17 +228,17 @@ def _worth(estimates: Estimates) -> list[Block]:
             ]
         )
     e = estimates.validation.estimates
-    right, lack, loss = (
-        f"{score(e[name].value)} ({score(e[name].lo)} to {score(e[name].hi)})"
-        for name in ("auc_correct", "auc_lack", "log_loss")
-    )
-    return [
-        Grid("Thresholds", columns, rows),
-        Text(
-            f"Predictor, on topics that it had not seen: AUC of right {right}, of lack {lack}; log loss {loss}, "
-            f"without the score {score(e['log_loss_base'].value)}."
-        ),
+    named = {"AUC of right": "auc_correct", "AUC of lack": "auc_lack", "log loss": "log_loss"}
+    known = [
+        f"{what} {score(e[name].value)} ({score(e[name].lo)} to {score(e[name].hi)})"
+        for what, name in named.items()
+        if e[name].value == e[name].value
     ]
+    found: list[Block] = [Grid("Thresholds", columns, rows)]
+    if known:
+        base = f"without the score {score(e['log_loss_base'].value)}"
+        found.append(Text(f"Predictor, on topics that it had not seen: {', '.join(known)}, {base}."))
+    return found
 
 
 def _foreseen(foreseen: pd.DataFrame) -> list[Block]:

@@ -3,54 +3,44 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
 
 from ragauge import track
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.loading import build
 from ragauge.contract.record import JobRecord
-from ragauge.experiment.described import last_place
-from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.gates import gates
-from ragauge.experiment.request import first_tags, write_config
-from ragauge.experiment.setup.config import check_values
-from ragauge.experiment.stages.stage import file_digest
+from ragauge.experiment.request import Request, write_config
+from ragauge.experiment.stages.plan import file_digest
 from ragauge.plugins.outcomes.dataset import RecordedOutcomes
 from ragauge.plugins.outcomes.finding import REPORT, Recorded
 from ragauge.track import views
 
-if TYPE_CHECKING:
-    from omegaconf import DictConfig
 
-
-def run_recorded(cfg: DictConfig, folder: JobFolder, record: JobRecord) -> None:
+def run_recorded(request: Request, record: JobRecord) -> None:
     """Logs the estimates of recorded outcomes as an MLflow run with metrics, tables, figures and a report."""
-    from omegaconf import OmegaConf
-
     start = time.perf_counter()
-    plain: Any = OmegaConf.to_container(cfg, resolve=True)
-    _check(cfg, plain, folder)
-    source: RecordedOutcomes = build("dataset", plain["dataset"], {})
+    settings, folder = request.settings, request.folder
+    _check(request)
+    source: RecordedOutcomes = build("dataset", settings.dataset, {})
     file = source.files()["outcomes"]
     digest = file_digest(file)
-    if cfg.dry_run:
+    if settings.dry_run:
         record.status = "DRY RUN"
         print(f"{record.name:<32} no LLM calls")
         return
-    value = Recorded.of(source.outcomes(plain["cluster"]), source.judged_shares, record, file)
-    tracker = track.Tracker(track.tracking_uri(cfg.tracking.uri), record.experiment)
-    opened = (record.name, track.flatten(plain), first_tags(cfg, folder), cfg.tracking.note)
+    value = Recorded.of(source.outcomes(settings.cluster), source.judged_shares, record, file)
+    tracker = track.Tracker(track.tracking_uri(settings.tracking.uri), record.experiment)
+    opened = (record.name, request.params(), request.tags(), settings.tracking.note)
     compared: list[str] = []
     with tracker.run(*opened, folder.ended_run) as run:
         record.run_id, record.experiment_id, record.dataset_digest = run.run_id, run.experiment_id, digest
         refuse_lost()
         run.tag({"dataset_digest": digest})
-        found = value.found(record.experiment, cfg.tracking.note or "")
+        found = value.found(record.experiment, settings.tracking.note or "")
         track.log_found(run, found)
         found.files[REPORT](folder.path / REPORT)
-        (run.folder / "config").mkdir()
-        write_config(cfg, folder, run.folder / "config")
+        write_config(request.cfg, run.folder / "config", folder.overrides)
         times = {"seconds_total": time.perf_counter() - start}
         run.metrics(times)
         if folder.origin:
@@ -60,19 +50,19 @@ def run_recorded(cfg: DictConfig, folder: JobFolder, record: JobRecord) -> None:
     record.status = "FINISHED"
     print(*value.lines, *compared, sep="\n")
     print(f"report: {folder.path / REPORT}")
-    print(last_place(cfg, folder, record))
-    for gate in gates(cfg):
-        gate.enforce(cfg, record)
+    print(request.where(record))
+    for gate in gates(settings):
+        gate.enforce(settings, record)
 
 
-def _check(cfg: DictConfig, plain: Any, folder: JobFolder) -> None:
+def _check(request: Request) -> None:
     """ConfigError for settings that recorded outcomes cannot meet."""
-    check_values(cfg)
-    if folder.sweep is not None:
+    settings = request.settings
+    if request.folder.sweep is not None:
         raise ConfigError("recorded outcomes are estimated in a single job: run it without -m")
-    if plain["estimate"]["features"] != ["ir_score"]:
+    if settings.estimate.features != ["ir_score"]:
         raise ConfigError("estimate.features: of recorded outcomes ir_score alone is known")
-    if plain["slices"]:
+    if settings.slices:
         raise ConfigError("slices: recorded outcomes have no attributes to slice by; leave slices out")
-    for gate in gates(cfg):
-        gate.check_recorded(cfg)
+    for gate in gates(settings):
+        gate.check_recorded(settings)

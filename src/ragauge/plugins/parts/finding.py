@@ -27,6 +27,7 @@ from ragauge.contract.finding import (
 from ragauge.contract.jobs import Jobs, settings_of, systems_of
 from ragauge.contract.measures import AnswerMeasureInfo
 from ragauge.contract.metrics import METRICS, capitalised
+from ragauge.contract.naming import in_short
 from ragauge.contract.record import JobRecord
 from ragauge.findings.tables import number
 from ragauge.plugins.parts.ablation import NONE, ablation, gains
@@ -239,7 +240,7 @@ def chunk_sizes(jobs: Jobs) -> pd.DataFrame | None:
         made = [metrics.get(f"seconds_made_{stage}") for stage in ("chunks", "index")]
         known = {
             "chunks": _label(record, own, varied),
-            "system": " · ".join(v if "." not in f else f"{f}={v}" for f, v in own.items() if f not in varied),
+            "system": in_short({f: v for f, v in own.items() if f not in varied}, settings.values()),
             "n_chunks": metrics.get("n_chunks"),
             "seconds": None if None in made else sum(filter(None, made)),
         }

@@ -9,9 +9,9 @@ from typing import Any
 from ragauge.contract import frames
 from ragauge.contract.component import Tools
 from ragauge.contract.retrieval import Retriever
+from ragauge.contract.stages import QUESTIONS, Budget, Components, Frames, Read, Reads, Stage
 from ragauge.experiment.stages.answering import MeasureRankings, checked_values
 from ragauge.experiment.stages.documents import Index, chunks_to_search
-from ragauge.experiment.stages.stage import QUESTIONS, Budget, Components, Frames, Read, Reads, Stage
 from ragauge.plugins.performance.agreement import Agreement
 
 

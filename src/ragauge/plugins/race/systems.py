@@ -13,14 +13,13 @@ import pandas as pd
 from ragauge.contract.current_job import working_on
 from ragauge.contract.datasets import Source
 from ragauge.contract.errors import ConfigError
-from ragauge.contract.jobs import system_names
 from ragauge.contract.loading import class_of
+from ragauge.contract.naming import system_names
 from ragauge.contract.redact import remember
 from ragauge.estimate.sampling import random_order
 from ragauge.estimate.topic_samples import Sample
-from ragauge.experiment.folder import JobFolder
-from ragauge.experiment.measuring import pin_window
-from ragauge.experiment.prepared import judged_later, prepared
+from ragauge.experiment.job import pin_window, prepared
+from ragauge.experiment.request import JobFolder, Request
 from ragauge.experiment.setup.config import refuse_keys, settle
 from ragauge.store import canonical_json
 
@@ -103,8 +102,10 @@ def make_systems(loader: ConfigLoader, sweep: DictConfig, jobs: Sequence[Sequenc
         cfg, folder = _composed(loader, sweep, job, number)
         _refuse(cfg, name)
         pin_window(cfg, folder)
-        pipeline, _ = prepared(cfg, folder)
-        if judged_later(pipeline, folder):
+        request = Request(cfg, folder)
+        made = prepared(request, request.record())
+        pipeline = made.pipeline
+        if made.judged_later:
             raise ConfigError("hydra/sweeper=race: judge.mode=batch judges after the last job: use judge.mode=single")
         _check_measure(pipeline, measure)
         judge = pipeline.identity_of(pipeline.components.judge)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from ragauge.contract.finding import Cell, Finding, Fold, Found, Founds, Grid, JobFinding, Num, Section, Shown, Text
 from ragauge.contract.metrics import Metric
+from ragauge.contract.stages import Stages
+from ragauge.contract.usage import usage_of
 from ragauge.findings.tables import number
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ class RepeatsFound(JobFinding):
 
     def compute(self, job: Job, found: Founds) -> Found | None:
         """`Stability`; None without repeats or verdicts."""
-        if not job.pipeline.repeats.several:
+        if not job.pipeline.several:
             return None
         from ragauge.estimate.outcomes import with_classes
         from ragauge.plugins.repeats.stability import stability
@@ -80,23 +82,19 @@ class RepeatsFound(JobFinding):
                 f"{value.r} answers to each topic: right at least once {value.right_once.value:.0%}, always "
                 f"{value.right_always.value:.0%}"
             )
-        right = value.of["correct_share"]
-        parts = ", ".join(
-            f"{name} {share:.0%}" for name, share in zip(("topics", "answers", "judge"), right.of_error, strict=True)
-        )
-        return Shown(lines=[*lines, f"variance of the share of right answers: {parts}"])
+        of_error = zip(("topics", "answers", "judge"), value.of["correct_share"].of_error, strict=True)
+        parts = ", ".join(f"{name} {share:.0%}" for name, share in of_error if share == share)
+        return Shown(lines=[*lines, *([f"variance of the share of right answers: {parts}"] if parts else [])])
 
 
-def _prices(pipeline: Any) -> dict[str, float]:
+def _prices(pipeline: Stages) -> dict[str, float]:
     """US dollars of an answer and of a verdict, by the job's own tokens and the models' prices."""
     found = {}
     of = pipeline.components
     replies = {"answer": (pipeline.all_answers, of.llm), "verdict": (pipeline.all_verdicts, of.judge)}
     for name, (rows, model) in replies.items():
         once = rows.drop_duplicates("request") if "request" in rows else rows
-        tokens = once[["prompt_tokens", "completion_tokens"]].sum()
-        cost = model.cost(int(tokens["prompt_tokens"]), int(tokens["completion_tokens"]))
-        found[f"repeat_price_{name}"] = float(cost) / max(len(once), 1)
+        found[f"repeat_price_{name}"] = float(model.cost(usage_of(once))) / max(len(once), 1)
     return found
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from ragauge.contract.checks import require_choice, require_count
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, MissingError
-from ragauge.contract.identity import later
+from ragauge.contract.identity import later, runtime
 from ragauge.contract.option import CONF, option
 from ragauge.contract.replies import Reply
 from ragauge.contract.retrieval import Reranker
@@ -66,6 +66,7 @@ class ListwiseReranker(Reranker):
     step: int = CONF
     passage_tokens: int = CONF
     prompt: str | None = CONF
+    max_tokens: int | None = runtime(CONF)
     long: str = later("cut")
 
     def __post_init__(self) -> None:

@@ -23,7 +23,6 @@ from ragauge.retrieval.pretrained import (
     require_models,
     safe_parts,
 )
-from ragauge.store import Store
 
 GIVE_A_FOLDER = "Give the path of a cross-encoder's folder (with config.json and *.safetensors)"
 MODEL_FILES = ("*.json", "*.txt", "*.model", "*.jinja", "*.safetensors")
@@ -249,8 +248,8 @@ def load_pair_model(folder: Path, backend: str, device: str, max_length: int | N
                 f"reranker.backend=onnx cannot run {folder}: it is not one network alone. "
                 "reranker.backend=torch runs every sentence-transformers model"
             )
-        store = None if root is None else Store(root)
-        onnx_backend.run_by_onnx(model, str(folder), model_digest(folder), store, _SCORES)
+        place = onnx_backend.place_of_exports(root)
+        onnx_backend.run_by_onnx(model, str(folder), model_digest(folder), place, _SCORES)
     return PairModel(model, backend)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MAX_JOBS = 3  # jobs of a sweep whose metrics are shown where they are not equal
 # Metrics of how the work was done, not of what came out.
 _EFFORT = re.compile(
-    rf"({'|'.join(CALLS)})(llm_calls(_cached)?|llm_usage_unknown|llm_cut|llm_echoes|llm_thoughts|prompt_tokens|completion_tokens|cost_usd)"
+    rf"({'|'.join(CALLS)})(llm_calls(_cached)?|llm_usage_unknown|llm_cut|llm_echoes|llm_thoughts|(prompt|completion|cached|written)_tokens|cost_usd)"
     r"|seconds_.*|latency_.*|cost_usd_per_topic|stages_made|system/.*"
 )
 

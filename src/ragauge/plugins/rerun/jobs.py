@@ -15,7 +15,8 @@ from ragauge.contract.groups import ENGINE, GROUPS
 from ragauge.contract.progress import progress
 from ragauge.contract.provenance import PACKAGES_FILE, read_packages
 from ragauge.contract.redact import redact
-from ragauge.experiment.setup.config import Config, logged_yaml
+from ragauge.contract.settings import Settings
+from ragauge.experiment.setup.config import logged_yaml
 
 # Where a run works and writes, and whom it trusts: the user's own. What the run is stays the same.
 HERE = ("store", "tracking.uri", "register_predictor", "trust", ENGINE)
@@ -108,7 +109,7 @@ def unknown_keys(job: LoggedJob) -> list[str]:
                 found += missing(value, nodes[key], f"{prefix}{key}.")
         return found
 
-    return missing(job.config, Config, "")
+    return missing(job.config, Settings, "")
 
 
 def runnable(job: LoggedJob, given: Sequence[str], left_out: set[str]) -> LoggedJob:

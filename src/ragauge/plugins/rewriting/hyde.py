@@ -11,6 +11,7 @@ import pandas as pd
 from ragauge.contract.checks import require_count, require_flag
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import runtime
 from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Rewriter
 from ragauge.llms.prompts import fill, load_prompt
@@ -48,6 +49,7 @@ class HyDE(Rewriter):
     n_passages: int = CONF
     with_question: bool = CONF
     prompt: str | None = CONF
+    max_tokens: int | None = runtime(CONF)
 
     def __post_init__(self) -> None:
         require_count("rewriter.n_passages", self.n_passages)

@@ -12,6 +12,7 @@ import pandas as pd
 from ragauge.contract.checks import require_choice, require_count, require_flag, require_number
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import runtime
 from ragauge.contract.option import CONF, option
 from ragauge.contract.retrieval import Rewriter
 from ragauge.llms.prompts import fill, load_prompt
@@ -53,6 +54,7 @@ class MultiQuery(Rewriter):
     union: Literal["rrf", "first_seen"] = CONF
     rrf_constant: float = CONF
     prompt: str | None = CONF
+    max_tokens: int | None = runtime(CONF)
 
     def __post_init__(self) -> None:
         require_choice("rewriter.queries", self.queries, ("auto", "llm", "rules"))

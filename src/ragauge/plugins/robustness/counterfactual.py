@@ -19,9 +19,11 @@ from ragauge.contract.answer_measures import NO_ANSWER, NO_REFERENCE
 from ragauge.contract.checks import require_choice
 from ragauge.contract.component import Tools
 from ragauge.contract.measures import AnswerMeasure, AnswerMeasureInfo
+from ragauge.contract.replies import Structured
 from ragauge.contract.topics import references, wrong_answers
 from ragauge.llms.json_replies import ask_all, json_of, truth_of
 from ragauge.llms.prompts import fill, load_prompt
+from ragauge.llms.structured import TRUTH, fields
 from ragauge.measures.tokens import normalised
 
 _PROMPTS = f"{__package__}.prompts"
@@ -129,7 +131,7 @@ class Counterfactual(AnswerMeasure):
         if self.detection == "rules":
             return [(says_documents_err(answer), "ok") for _, answer in asked]
         prompts = [fill(str(self.prompt), question=query, answer=answer) for query, answer in asked]
-        replies = ask_all(tools.chat, prompts, _read, tools.store, "detection")
+        replies = ask_all(tools.chat, prompts, Structured(_read, _REPLY), tools.store, "detection")
         return [(reply.value, reply.status) for reply in replies]
 
 
@@ -144,6 +146,9 @@ def says_documents_err(answer: str) -> bool:
         ):
             return True
     return False
+
+
+_REPLY = fields(detected=TRUTH)
 
 
 def _read(reply: str) -> bool | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from ragauge.contract.finding import (
 )
 from ragauge.contract.jobs import Jobs, settings_of, systems_of
 from ragauge.contract.metrics import IR_SCORE
+from ragauge.contract.naming import in_short
 from ragauge.estimate.slicing import in_order
 from ragauge.plugins.robustness.estimate import (
     CHANGED,
@@ -197,8 +198,8 @@ def abilities_of(jobs: Jobs) -> Abilities | None:
     if not own:
         return None
     records = [record for _, record in own]
-    settings = settings_of(records)
-    arms = [_arm(settings[system]) for system in systems_of(records)]
+    settings = {s: {k: v for k, v in own.items() if k != _KEY} for s, own in settings_of(records).items()}
+    arms = [in_short(settings[system], settings.values()) or "all" for system in systems_of(records)]
     at_n = jobs.outcomes[jobs.outcomes["n_tokens"] == jobs.n_tokens]
     parts = [
         at_n[at_n["system"] == name].assign(system=arm, condition=record.condition)
@@ -207,11 +208,6 @@ def abilities_of(jobs: Jobs) -> Abilities | None:
     ]
     rows = pd.concat([part.astype({"condition": object}) for part in parts], ignore_index=True)
     return abilities(rows)
-
-
-def _arm(settings: Mapping[str, str]) -> str:
-    others = {key: option for key, option in settings.items() if key != _KEY}
-    return " · ".join(o if "." not in key else f"{key}={o}" for key, o in others.items()) or "all"
 
 
 def metrics_of(found: Abilities | None) -> dict[str, float]:

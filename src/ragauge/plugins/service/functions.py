@@ -16,6 +16,7 @@ from ragauge.contract.loading import locate
 from ragauge.contract.option import CONF, option
 from ragauge.contract.progress import progress
 from ragauge.contract.retrieval import BringsTexts, TopicsFailed
+from ragauge.contract.usage import Usage
 from ragauge.contract.visible import is_blank
 from ragauge.llms.replies import Received
 from ragauge.plugins.service.contexts import as_frames
@@ -133,4 +134,4 @@ class FunctionChat:
             reply, refused = "", f"{self._model} returned a {type(reply).__name__}, and no text"
         elif is_blank(reply):
             refused = "an empty reply"
-        return Received(reply, "stop", -(-len(prompt) // 4), -(-len(reply) // 4), refused)
+        return Received(reply, "stop", Usage(-(-len(prompt) // 4), -(-len(reply) // 4)), refused)

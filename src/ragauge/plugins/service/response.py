@@ -10,14 +10,16 @@ from typing import Any
 
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.redact import redacted_beginning
+from ragauge.contract.usage import TOKENS, Usage
 from ragauge.contract.visible import is_blank
-from ragauge.llms.replies import Received, token_counts
+from ragauge.llms.replies import Received
+from ragauge.llms.usage import token_counts, with_cache
 from ragauge.store import canonical_json
 from ragauge.texts.surrogates import without_surrogates
 
 DEFAULT_PATHS: Mapping[str, str | None] = {
     "answer": "answer", "contexts": "contexts", "text": "text", "docno": None, "score": None, "scores": None,
-    "prompt_tokens": None, "completion_tokens": None, "cost_usd": None, "error": None,
+    **dict.fromkeys(TOKENS), "cost_usd": None, "error": None,
 }  # fmt: skip
 _SHOWN = 120  # characters of what came that an error shows
 _LOOKED_AT = 8_192  # bytes of it, which may begin with white space, and hold a key
@@ -80,7 +82,7 @@ def read_response(paths: Mapping[str, str | None], data: bytes, content_type: st
 
     `refused` says why it is no answer, naming the path that found nothing and how the response begins.
     """
-    prompt = completion = cost = None
+    usage, cost = Usage(), None
     try:
         try:
             body = json.loads(data)
@@ -88,8 +90,8 @@ def read_response(paths: Mapping[str, str | None], data: bytes, content_type: st
             kind = f" but {content_type}" if content_type else ""
             raise Unusable(f"the response is no JSON{kind}; it begins {_beginning(data)}") from None
         try:
-            names = ("prompt_tokens", "completion_tokens")
-            prompt, completion = token_counts(*(_search(paths, name, body) for name in names))
+            prompt, completion, cached, written = (_search(paths, name, body) for name in TOKENS)
+            usage = with_cache(Usage(*token_counts(prompt, completion)), cached, written)
             cost = _cost(paths, body)
             told = _search(paths, "error", body)
             if told:
@@ -98,8 +100,8 @@ def read_response(paths: Mapping[str, str | None], data: bytes, content_type: st
         except RecursionError:
             raise Unusable(f"the response is nested too deeply; it begins {_beginning(data)}") from None
     except Unusable as error:
-        return Received("", "", prompt, completion, str(error), cost)
-    return Received(canonical_json(kept), "stop", prompt, completion, None, cost)
+        return Received("", "", usage, str(error), cost)
+    return Received(canonical_json(kept), "stop", usage, None, cost)
 
 
 def kept_response(text: str) -> Response:

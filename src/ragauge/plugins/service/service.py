@@ -9,8 +9,8 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from urllib.parse import urlsplit
 
 from ragauge.contract.checks import require, require_choice, require_number
@@ -19,6 +19,7 @@ from ragauge.contract.identity import named, runtime
 from ragauge.contract.redact import redact, remember, secret_in
 from ragauge.contract.replies import Reply
 from ragauge.contract.topics import HISTORY
+from ragauge.contract.usage import Usage, usage_of
 from ragauge.contract.workplace import Workplace
 from ragauge.llms.chat import ChatLLM
 from ragauge.llms.replies import Received
@@ -51,6 +52,7 @@ class Service(ChatLLM):
     """
 
     component = "service"
+    _reads_prompts: ClassVar[bool] = False  # a prompt is a request in JSON
 
     request: Mapping[str, Any] | None = None
     called: str | None = None
@@ -188,19 +190,18 @@ class Service(ChatLLM):
         """US dollars of a request with an estimated number of tokens."""
         if self.cost_per_request is not None:
             return self.cost_per_request
-        return self.cost(prompt_tokens, completion_tokens)
+        return self.cost(Usage(prompt_tokens, completion_tokens))
 
-    def charge(self, prompt: str, options: Mapping[str, Any] | None, received: Received | None) -> tuple[float, bool]:
+    def charge(self, prompt: str, options: Mapping[str, Any] | None, received: Received | None) -> Usage:
         """The cost reported by the service, else its tokens at their price, else cost_per_request."""
-        if received is not None and received.cost_usd is not None:
-            return received.cost_usd, False
-        if received is not None and self.price is not None:
-            told = (received.prompt_tokens, received.completion_tokens)
-            if told[0] is not None and told[1] is not None:
-                return self.cost(told[0], told[1]), False
+        usage = replace(Usage() if received is None else received.usage, calls=1)
+        if received is not None and received.billed is not None:
+            return replace(usage, cost_usd=received.billed)
+        if self.price is not None and usage.prompt_tokens is not None and usage.completion_tokens is not None:
+            return replace(usage, cost_usd=self.cost(usage))
         expected = self.price is not None or self.chat["response"]["cost_usd"] is not None
         unknown = expected or (received is None and self.cost_per_request is not None)
-        return self.cost_per_request or 0.0, unknown
+        return replace(usage, cost_usd=self.cost_per_request or 0.0, usage_unknown=int(unknown))
 
     def cost_of_kept(self, replies: pd.DataFrame) -> float:
         """The original cost of the ledger's replies in US dollars; NaN if unknown."""
@@ -209,8 +210,7 @@ class Service(ChatLLM):
         if self.chat["response"]["cost_usd"] is not None:
             return float("nan")
         if self.price is not None:
-            sums = replies[["prompt_tokens", "completion_tokens"]].sum()
-            return self.cost(int(sums["prompt_tokens"]), int(sums["completion_tokens"]))
+            return self.cost(usage_of(replies))
         return len(replies) * (self.cost_per_request or 0.0)
 
 

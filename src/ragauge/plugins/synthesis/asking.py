@@ -29,13 +29,13 @@ class Asker(Protocol):
 
 
 class Asking:
-    """The llm, which writes and answers without documents, and the evaluator, which checks; None for neither.
+    """The llm, which answers without documents, the writer, and the evaluator, which checks; None for none.
 
-    dry: no LLM is asked; `needs` then has a frame of requests, as in `ragauge.experiment.needs`.
+    dry: no LLM is asked; `needs` then has a frame of requests, as in `ragauge.experiment.dry_run`.
     """
 
-    def __init__(self, llm: Any, evaluator: Any, store: Workplace, dry: bool = False) -> None:
-        chats = {WRITES: llm, CLOSED_BOOK: llm, **dict.fromkeys(CHECKS, evaluator)}
+    def __init__(self, llm: Any, writer: Any, evaluator: Any, store: Workplace, dry: bool = False) -> None:
+        chats = {WRITES: writer, CLOSED_BOOK: llm, **dict.fromkeys(CHECKS, evaluator)}
         self._store = store
         self._dry = dry
         self._chats: dict[str, Any] = {

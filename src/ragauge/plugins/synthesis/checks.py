@@ -9,8 +9,10 @@ from typing import Any
 
 import pandas as pd
 
+from ragauge.contract.replies import Structured
 from ragauge.llms.json_replies import OK, json_of, quoted, truth_of
 from ragauge.llms.prompts import fill, load_prompt
+from ragauge.llms.structured import TRUTH, fields
 from ragauge.measures.tokens import normalised
 from ragauge.plugins.synthesis.asking import CLOSED_BOOK, PROMPTS, Asker
 from ragauge.plugins.synthesis.drafts import FAILED, LANGUAGE, NOT_APPLICABLE, NOT_ASKED, PASSED, UNREADABLE, Draft
@@ -179,7 +181,7 @@ def _flag(key: str) -> Callable[[str], bool | None]:
         said = json_of(reply)
         return truth_of(said.get(key)) if isinstance(said, dict) else None
 
-    return read
+    return Structured(read, fields(**{key: TRUTH}))
 
 
 def _known(said: str, answer: str, f1: float, filters: Filters) -> bool:

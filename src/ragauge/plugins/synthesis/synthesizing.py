@@ -16,10 +16,11 @@ from ragauge import track
 from ragauge.contract import __version__
 from ragauge.contract.component import ChatModel, KeepsReplies
 from ragauge.contract.errors import ConfigError, MissingError, RagaugeError, full_disk
-from ragauge.contract.provenance import PACKAGES_FILE, packages_text
-from ragauge.contract.redact import redact_tree, remember
+from ragauge.contract.redact import remember
 from ragauge.contract.retrieval import BringsTexts, SeesEvidence
-from ragauge.experiment.needs import added_up, describe_needs
+from ragauge.contract.settings import Settings as JobSettings
+from ragauge.experiment.need_sums import added_up, describe_needs
+from ragauge.experiment.request import write_config
 from ragauge.experiment.setup import config
 from ragauge.findings.cost import costs_of_replies
 from ragauge.plugins.synthesis.documents_alone import DocumentsAlone, documents_of, questions_of
@@ -27,8 +28,8 @@ from ragauge.plugins.synthesis.documents_alone import DocumentsAlone, documents_
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+    from ragauge.contract.stages import Components
     from ragauge.experiment.stages.pipeline import Pipeline
-    from ragauge.experiment.stages.stage import Components
     from ragauge.plugins.synthesis.documents import Documents
     from ragauge.plugins.synthesis.rounds import Result, Synthesis
     from ragauge.plugins.synthesis.settings import Settings
@@ -63,13 +64,14 @@ class Filters:
 
 
 @dataclass
-class SynthesisConfig(config.Config):
+class SynthesisConfig(JobSettings):
     """The keys of conf/synthesize.yaml beside those of a job."""
 
     n_questions: int = 100
     out: str | None = None
     overwrite: bool = False
     writer: str = "llm"
+    max_tokens: int | None = 1024
     shares: Shares = field(default_factory=Shares)
     max_drafts: int | None = None
     stratify: str = "auto"
@@ -81,7 +83,7 @@ class SynthesisConfig(config.Config):
 
 
 def register() -> None:
-    """Registers `SynthesisConfig` with Hydra, which conf/config.yaml starts from instead of `Config`."""
+    """Registers `SynthesisConfig` with Hydra, which conf/config.yaml starts from instead of `Settings`."""
     config.register()
     ConfigStore.instance().store(name="schema", node=SynthesisConfig)
 
@@ -153,7 +155,7 @@ def _synthesis(
     components = pipeline.components
     chosen = f"llm={choices.get('llm', '?')}"
     llm = components.llm if components.llm.kind == "chat" and isinstance(components.llm, ChatModel) else None
-    evaluator = components.evaluator if isinstance(components.evaluator, ChatModel) else llm
+    evaluator = None if pipeline.evaluator_chat is None else pipeline.evaluator_chat.chat
     if llm is None and not settings.stand_in:
         raise ConfigError(
             f"{chosen} is no chat model, and writer=llm has one write {', '.join(settings.wanted())}: choose "
@@ -176,7 +178,8 @@ def _synthesis(
     if not isinstance(components.dataset, DocumentsAlone):
         topics = pipeline.frame("topics")
         against += [(f"qid {qid}", text) for qid, text in zip(topics["qid"], topics["query"], strict=True)]
-    asking = Asking(llm, evaluator, pipeline.store, dry=bool(cfg.dry_run))
+    writer = None if llm is None else llm.beside_answers(cfg.max_tokens, "max_tokens")
+    asking = Asking(llm, writer, evaluator, pipeline.store, dry=bool(cfg.dry_run))
     if cfg.dry_run and not all(isinstance(chat, KeepsReplies) for chat in (llm, evaluator) if chat is not None):
         raise ConfigError(f"dry_run: {chosen} or the evaluator cannot count its requests beforehand")
     search = _search(pipeline) if searches and not cfg.dry_run else None
@@ -290,10 +293,7 @@ def _tell_outcome(result: Result, files: Any, written: list[Path], tell: Tell, d
         why = "max_drafts are written" if len(result.drafts) >= settings.most_drafts else "no pair is left"
         tell(f"lacking: {told} ({why})")
     if counts["unreadable"]:
-        tell(
-            f"unreadable replies stand in {files.rejected}; one that breaks off was cut: raise "
-            "llm.chat.max_tokens (Ollama: num_predict)"
-        )
+        tell(f"unreadable replies stand in {files.rejected}; one that breaks off was cut: raise max_tokens")
     numbers = [draft.results["round_trip"] for draft in result.accepted if "round_trip_rank" in draft.results]
     searched = [number for number in numbers if number != "not applicable"]
     if searched:
@@ -310,14 +310,3 @@ def _tell_outcome(result: Result, files: Any, written: list[Path], tell: Tell, d
     tell(f"documents in equal shares by {documents.by}")
     for file in written:
         tell(f"wrote {file}")
-
-
-def write_config(cfg: DictConfig, out: Path) -> None:
-    """Makes the folder `out`, and writes the config and the installed packages into it."""
-    from omegaconf import OmegaConf
-
-    out.mkdir()
-    # Unresolved, so that what stands in an environment variable stays there.
-    plain = redact_tree(OmegaConf.to_container(cfg, resolve=False))
-    (out / "config.yaml").write_text(OmegaConf.to_yaml(OmegaConf.create(plain)), encoding="utf-8")
-    (out / PACKAGES_FILE).write_text(packages_text(), encoding="utf-8")

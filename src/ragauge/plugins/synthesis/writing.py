@@ -6,8 +6,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ragauge.contract.replies import Structured
 from ragauge.llms.json_replies import json_of, quoted
 from ragauge.llms.prompts import fill, load_prompt
+from ragauge.llms.structured import TEXT, fields, list_of
 from ragauge.plugins.synthesis.asking import PROMPTS, Asker
 from ragauge.plugins.synthesis.documents import Documents, window
 from ragauge.plugins.synthesis.drafts import Draft, Written
@@ -19,6 +21,10 @@ _OF_ONE = ("title", "document", "before")
 _OF_TWO = ("first_title", "first", "second_title", "second")
 _PLACEHOLDERS = {
     ONE_HOP: _OF_ONE, TWO_HOP: ("shared", *_OF_TWO), COMPARISON: _OF_TWO, UNANSWERABLE: _OF_ONE,
+}  # fmt: skip
+_EVIDENCE_OF_TWO = ("evidence_first", "evidence_second")
+_EVIDENCE: Mapping[str, Sequence[str]] = {
+    ONE_HOP: ("evidence",), UNANSWERABLE: (), TWO_HOP: _EVIDENCE_OF_TWO, COMPARISON: _EVIDENCE_OF_TWO,
 }  # fmt: skip
 _MOST_CHARS = 2000  # of a question, an answer or a sentence
 _GUESSED_WORDS = 15  # of a question that a dry run stands in for
@@ -78,15 +84,16 @@ def _reader(kind: str) -> Callable[[str], Written | None]:
         if kind == UNANSWERABLE:
             return Written(question)
         answer = _text(said.get("answer"))
-        keys = ("evidence",) if kind == ONE_HOP else ("evidence_first", "evidence_second")
-        lists = [said.get(key) for key in keys]
+        lists = [said.get(key) for key in _EVIDENCE[kind]]
         if answer is None or not all(isinstance(one, list) for one in lists):
             return None
         parts = [(which, _text(sentence)) for which, one in enumerate(lists) for sentence in one]
         sentences = tuple((which, sentence) for which, sentence in parts if sentence is not None)
         return Written(question, answer, sentences) if len(sentences) == len(parts) else None
 
-    return read
+    sentences = dict.fromkeys(_EVIDENCE[kind], list_of(TEXT))
+    answer = {} if kind == UNANSWERABLE else {"answer": TEXT}
+    return Structured(read, fields(question=TEXT, **answer, **sentences))
 
 
 def _text(value: Any) -> str | None:

@@ -30,6 +30,7 @@ from ragauge.contract.outcomes import RESERVED
 from ragauge.contract.replies import Reply
 from ragauge.contract.retrieval import BringsTexts
 from ragauge.contract.topics import CONVERSATION, TURN
+from ragauge.contract.usage import Usage
 from ragauge.datasets import BadRow, FileSource, Gatherer, existing_file
 from ragauge.llms.replies import answer_alone
 from ragauge.plugins.traces.rows import ATTRIBUTES, COLUMNS, Reading
@@ -306,8 +307,8 @@ def _reply(row: Row) -> Reply:
     if text is None and error is None:
         error = "no answer in the root span's outputs (dataset.answer_path says where it is)"
     tokens = int(row["prompt_tokens"] or 0), int(row["completion_tokens"] or 0)
-    reply = Reply(text, error, *tokens, float(row["cost_usd"] or 0), float(row["seconds"] or 0), cached=True)
-    return answer_alone(reply)
+    usage = Usage(*tokens, float(row["cost_usd"] or 0), float(row["seconds"] or 0))
+    return answer_alone(Reply(text, error, usage, cached=True))
 
 
 def _passage(document: str | None, text: str) -> str:

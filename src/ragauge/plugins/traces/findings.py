@@ -34,7 +34,8 @@ class Window(JobFinding):
 
     def show(self, job: Job, value: Mapping[str, float], found: Founds) -> Shown:
         """The warnings of the dataset."""
-        return Shown(notes=job.pipeline.components.dataset.window_warnings(value))
+        source = job.pipeline.components.dataset
+        return Shown(notes=source.window_warnings(value) if isinstance(source, Monitored) else [])
 
 
 class Days(JobFinding):

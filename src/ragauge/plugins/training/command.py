@@ -42,7 +42,7 @@ def run_training(cfg: DictConfig) -> None:
     from ragauge.commands.main import set_exit_code
     from ragauge.contract import interruption
     from ragauge.contract.redact import guard_output
-    from ragauge.experiment.folder import JobFolder
+    from ragauge.experiment.request import JobFolder
     from ragauge.plugins.training.jobs.job import execute
 
     guard_output()

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hydra.core.config_store import ConfigStore
-from omegaconf import MISSING
+from omegaconf import MISSING, DictConfig
 
 from ragauge.contract.checks import require, require_choice, require_number
+from ragauge.contract.settings import Settings
 from ragauge.experiment.setup import config
-from ragauge.experiment.setup.config import Config, check_draws
+from ragauge.experiment.setup.config import check_draws
 
 
 @dataclass
-class TrainConfig(Config):
+class TrainConfig(Settings):
     """The keys of train.yaml beyond those of a job."""
 
     trainer: Any = MISSING
@@ -34,7 +35,7 @@ def register() -> None:
     ConfigStore.instance().store(name="train_schema", node=TrainConfig)
 
 
-def check_training(cfg: Any) -> None:
+def check_training(cfg: DictConfig) -> None:
     """ConfigError for a value of a training out of its range."""
     from ragauge.measures.rankings import check_rankings
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ragauge.contract.component import Tools
+from ragauge.contract.component import Component, Tools
+from ragauge.contract.default import Default
+from ragauge.contract.stages import Components
 
 MODEL = "model"  # the folder, below the one that a trainer fills, that holds the network
-DATASET, RUNS = "dataset", "runs"  # what a trainer reads; a trainer that does not say reads a dataset
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Trained:
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
-class Trainer(Protocol):
+class Trainer(Component):
     """Config group `trainer`: makes a network from topics and their evidence.
 
     A trainer is a frozen dataclass whose fields are its config keys, as every component; its `version` is
@@ -69,24 +71,24 @@ class Trainer(Protocol):
     the shared models that it takes from the tools.
     """
 
-    kind: ClassVar[str]
-    uses: ClassVar[frozenset[str]]
-
+    @abstractmethod
     def base(self) -> Mapping[str, Any]:
         """The identity of the base model; ConfigError if it does not exist."""
 
+    @abstractmethod
     def train(self, data: TrainingData, held_out: TrainingData, folder: Path, tools: TrainingTools) -> Trained:
         """Fills `folder / MODEL` with the network, as safetensors; continues from a checkpoint if there is one.
 
         `held_out` is what early stopping looks at. DataError where the data cannot be learnt from.
         """
 
-    def systems(self, components: Any, model: Path | None) -> Mapping[str, Mapping[str, Any]]:
+    def systems(self, components: Components, model: Path | None) -> Mapping[str, Mapping[str, Any]]:
         """The systems that measure the model: a name, and components by group that replace the config's.
 
         model: the folder of the trained network; None is before the training. The names are the same before
         and after, so that the two are paired topic by topic. {}: it is not measured by what is retrieved.
         """
+        return {}
 
 
 @dataclass(frozen=True)
@@ -102,19 +104,16 @@ class Fitted:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-class RunsTrainer(Protocol):
+class RunsTrainer(Component):
     """Config group `trainer` as well: makes a predictor from the judged outcomes of MLflow runs.
 
-    `reads` is RUNS. It is a frozen dataclass with a `version`, as a `Trainer` is; `kind` is predictor.
+    It is a frozen dataclass with a `version`, as a `Trainer` is; `kind` is predictor. features: the columns of the
+    runs' outcomes that the predictor reads.
     """
 
-    kind: ClassVar[str]
-    reads: ClassVar[str]
+    features = Default[Sequence[str]]()
 
-    @property
-    def features(self) -> Sequence[str]:
-        """The columns of the runs' outcomes that the predictor reads."""
-
+    @abstractmethod
     def fit(
         self, outcomes: pd.DataFrame, n_boot: int, seed: int, embed: Callable[[Sequence[str]], np.ndarray] | None = None
     ) -> Fitted:

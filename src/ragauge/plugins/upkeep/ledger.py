@@ -17,7 +17,8 @@ from ragauge.contract.redact import redact
 from ragauge.contract.visible import table, time_text
 
 if TYPE_CHECKING:
-    from ragauge.llms.ledger import Call, Ledger
+    from ragauge.llms.finished import Call
+    from ragauge.llms.ledger import Ledger
 
 ABOUT = "lists and forgets calls of LLMs that were paid for"
 _SHOWN = 20  # calls that have a line of their own
@@ -52,7 +53,7 @@ def _chosen(ledger: Ledger, given: argparse.Namespace, job: Path | None) -> list
             or (given.before is not None and at >= given.before)
         ):
             return None
-        return _Listed(call.key, model, at, state, call.cost_usd, (call.text or call.finish)[:_REPLY])
+        return _Listed(call.key, model, at, state, call.usage.cost_usd, (call.text or call.finish)[:_REPLY])
 
     return sorted(ledger.each(read), key=lambda one: -one.at)
 

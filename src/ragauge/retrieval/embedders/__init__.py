@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ragauge.contract.loading import lazily
 
 if TYPE_CHECKING:
-    from ragauge.retrieval.embedders._cached import CachedEmbedder
+    from ragauge.retrieval.embedders.cached import CachedEmbedder
     from ragauge.retrieval.embedders.sentence_transformers import (
         SentenceTransformerEmbedder,
         encoder_folder,

@@ -16,6 +16,7 @@ from ragauge.contract.component import Embedder, Role
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.identity import later, named, runtime
 from ragauge.retrieval import onnx as onnx_backend
+from ragauge.retrieval.onnx_encoder import SIDE_BY_SIDE, OnnxEncoder
 from ragauge.retrieval.pretrained import (
     first_line,
     hub_folder,
@@ -26,7 +27,6 @@ from ragauge.retrieval.pretrained import (
     settle_backend,
 )
 from ragauge.retrieval.reading import Reader, reader_of
-from ragauge.store import Store
 from ragauge.texts.model_files import model_path
 
 if TYPE_CHECKING:
@@ -81,7 +81,6 @@ log = logging.getLogger(__name__)
 BATCH_SIZES = {"torch": 16, "onnx": 8}  # what is fast on a CPU: benchmarks/bench_embedding.py
 
 _NO_HUB = ", or embedder=minilm, which needs no hub"
-_SIDE_BY_SIDE = 16  # batches that ONNX Runtime is handed at once, work for as many threads
 
 
 @dataclass(frozen=True)
@@ -185,7 +184,11 @@ class SentenceTransformerEmbedder(Embedder):
         """The model's own vectors, at unit length."""
         folder = self._folder
         root = None if scratch is None else scratch.absolute()  # one model, however its folder is written
+        # A lone surrogate has no UTF-8, which the model's tokenizer needs.
+        readable = [text.encode("utf-8", "replace").decode() for text in texts]
         model = _load_onnx(folder, root) if self.backend == "onnx" else _load(folder, self.device)
+        if isinstance(model, OnnxEncoder):
+            return model.encode(readable, self.batch_size or BATCH_SIZES["onnx"], self.threads)
         if not texts:
             return np.empty((0, model.get_embedding_dimension() or 0), dtype=np.float32)
         import torch
@@ -197,9 +200,7 @@ class SentenceTransformerEmbedder(Embedder):
             transformer: Any = model[0].model
             transformer.batch_size, transformer.threads = at_once, torch.get_num_threads()
             # Always the same number of texts, so that threads do not decide which are computed together.
-            at_once *= _SIDE_BY_SIDE
-        # A lone surrogate has no UTF-8, which the model's tokenizer needs.
-        readable = [text.encode("utf-8", "replace").decode() for text in texts]
+            at_once *= SIDE_BY_SIDE
         vectors = np.asarray(
             model.encode(
                 readable, batch_size=at_once, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
@@ -219,16 +220,18 @@ def _load(folder: Path, device: str) -> SentenceTransformer:
 
 
 @lru_cache(maxsize=2)
-def _load_onnx(folder: Path, root: Path | None) -> SentenceTransformer:
-    """The model run by ONNX Runtime, cached in the process, its exported file in the store at `root`."""
+def _load_onnx(folder: Path, root: Path | None) -> SentenceTransformer | OnnxEncoder:
+    """The model run by ONNX Runtime, cached in the process; `root` is the store if the user has no other place."""
+    digest, place = model_digest(folder), onnx_backend.place_of_exports(root)
+    if place is not None and (alone := onnx_backend.encoder_alone(folder, digest, place)) is not None:
+        return alone
     model = read_encoder("embedder.model", folder, "cpu")
     import torch
 
     if torch.cuda.is_available():
         log.warning("embedder.backend=onnx leaves the GPU idle; embedder.backend=torch uses it")
-    store = None if root is None else Store(root)
-    onnx_backend.run_by_onnx(model, str(folder), model_digest(folder), store)
-    return model
+    onnx_backend.run_by_onnx(model, str(folder), digest, place)
+    return (place and onnx_backend.encoder_alone(folder, digest, place)) or model
 
 
 def read_encoder(key: str, folder: Path, device: str) -> SentenceTransformer:

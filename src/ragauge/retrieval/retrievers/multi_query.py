@@ -13,6 +13,7 @@ import pandas as pd
 from ragauge.contract.checks import require_choice, require_count, require_number
 from ragauge.contract.component import ChatModel, Tools
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.identity import runtime
 from ragauge.contract.option import CONF, option
 from ragauge.llms.prompts import fill, load_prompt
 from ragauge.retrieval.fusion import first_seen, reciprocal_rank_fusion
@@ -51,6 +52,7 @@ class MLQ(Dense):
     union: Literal["rrf", "first_seen"] = CONF
     rrf_constant: float = CONF
     prompt: str | None = CONF
+    max_tokens: int | None = runtime(CONF)
 
     def __post_init__(self) -> None:
         require_count("retriever.top_k", self.top_k)
@@ -100,6 +102,11 @@ class MLQ(Dense):
     def describe(self, tools: Tools) -> dict[str, str]:
         """The writer of the queries, for the record: llm or rules."""
         return {"queries": "rules" if self.queries == "rules" or tools.chat is None else "llm"}
+
+    def requests(self, topics: pd.DataFrame) -> list[str]:
+        """A request for the queries of each question with words; none by rules."""
+        questions = topics["query"].iloc[rows_with_words(topics)] if self.queries != "rules" else []
+        return [self._request(question) for question in questions]
 
     def _request(self, question: str) -> str:
         return fill(str(self.prompt), n_queries=str(self.n_queries), question=question)

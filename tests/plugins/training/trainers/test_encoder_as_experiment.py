@@ -9,7 +9,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from ragauge import track
-from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.request import JobFolder
 from ragauge.plugins.training import config
 from ragauge.plugins.training.jobs.job import execute
 from ragauge.retrieval.embedders import SentenceTransformerEmbedder

@@ -20,7 +20,7 @@ from ragauge.contract.topics import ANSWER_FAITHFULNESS, CONTEXT_RELEVANCE, QUES
 from ragauge.plugins.training.ares import network
 from ragauge.plugins.training.ares.interactions import INTERACTIONS, Triple, interactions
 from ragauge.plugins.training.ares.network import TEXTS, JudgeNetwork, load_encoder, load_judge
-from ragauge.plugins.training.contract import MODEL, Trained, Trainer, TrainingTools
+from ragauge.plugins.training.contract import MODEL, Trained, TrainingTools
 from ragauge.plugins.training.trainers import _judge_tuning, judge
 from ragauge.plugins.training.trainers._judge_tuning import Tuning, tune
 from ragauge.plugins.training.trainers.judge import JudgeTrainer, measures_of, temperature
@@ -45,13 +45,6 @@ def tools(folder: Path, report: Report = lambda step, values: None, seconds: flo
 def trained(base: str, folder: Path, run: TrainingTools, **keys: Any) -> Trained:
     trainer = JudgeTrainer(base, **{"max_length": 64, "epochs": 2, "batch_size": 8, "lr": 1e-3, "looks": 3, **keys})
     return trainer.train(collection(24), collection(8, first=24), folder, run)
-
-
-def test_the_trainer_satisfies_the_protocol(base: str) -> None:
-    trainer: Trainer = JudgeTrainer(base)
-    assert trainer.kind == "judge"
-    assert trainer.systems(None, None) == {}
-    assert trainer.base()["digest"] == model_digest(Path(base))
 
 
 def test_its_options_are_those_of_the_config(base: str) -> None:

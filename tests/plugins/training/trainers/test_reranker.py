@@ -15,7 +15,7 @@ import pytest
 from ragauge.contract.component import Tools
 from ragauge.contract.errors import ConfigError, DataError
 from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker
-from ragauge.plugins.training.contract import MODEL, Trained, Trainer, TrainingData, TrainingTools
+from ragauge.plugins.training.contract import MODEL, Trained, TrainingData, TrainingTools
 from ragauge.plugins.training.trainers import reranker
 from ragauge.plugins.training.trainers._pair_network import Watch, base_folder, load_base
 from ragauge.plugins.training.trainers.reranker import Reranker
@@ -84,11 +84,6 @@ def train(tmp_path: Path, tools: Tools) -> Train:
         return trained, at / "out" / MODEL, curve
 
     return run
-
-
-def test_a_reranker_is_a_trainer() -> None:
-    trainer: Trainer = Reranker()
-    assert trainer.kind == "reranker"
 
 
 @pytest.mark.parametrize(("loss", "activation"), [("bce", "Sigmoid"), ("mse", "Identity")])

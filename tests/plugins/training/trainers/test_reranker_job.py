@@ -10,7 +10,7 @@ from hydra import compose, initialize_config_dir
 
 from ragauge import track
 from ragauge.contract.identity import identity
-from ragauge.experiment.folder import JobFolder
+from ragauge.experiment.request import JobFolder
 from ragauge.experiment.stages.components import instantiate_components
 from ragauge.plugins.training import config
 from ragauge.plugins.training.jobs.job import execute

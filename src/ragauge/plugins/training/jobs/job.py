@@ -14,12 +14,11 @@ from ragauge.contract.interruption import refuse_lost
 from ragauge.contract.loading import build
 from ragauge.contract.record import Record
 from ragauge.contract.redact import redact, remember
-from ragauge.experiment.folder import JobFolder
 from ragauge.experiment.guard import OUTPUT, STORE, guarded
-from ragauge.experiment.request import write_config
+from ragauge.experiment.request import JobFolder, write_config
 from ragauge.experiment.setup.config import settle
 from ragauge.plugins.training.config import check_training
-from ragauge.plugins.training.contract import DATASET, RUNS
+from ragauge.plugins.training.contract import RunsTrainer, Trainer
 from ragauge.plugins.training.jobs import of_dataset, of_runs
 from ragauge.plugins.training.jobs.card import model_card
 
@@ -69,7 +68,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: TrainingRecord) -> None:
     remember(OmegaConf.to_container(cfg, resolve=True))
     check_training(cfg)
     trainer = _trainer(cfg)
-    if getattr(trainer, "reads", DATASET) == RUNS:
+    if isinstance(trainer, RunsTrainer):
         plan = of_runs.plan(cfg, folder.overrides, trainer)
     else:
         plan = of_dataset.plan(cfg, trainer)
@@ -80,8 +79,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: TrainingRecord) -> None:
     with tracker.run(name, plan.params, tags, cfg.tracking.note, folder.ended_run) as run:
         record.run_id, record.training_digest = run.run_id, plan.key.digest
         refuse_lost()
-        (run.folder / "config").mkdir()
-        write_config(cfg, folder, run.folder / "config")
+        write_config(cfg, run.folder / "config", folder.overrides)
         run.metrics(plan.values)
         run.flush()
         result = plan.work(run)
@@ -113,7 +111,7 @@ def _run(cfg: DictConfig, folder: JobFolder, record: TrainingRecord) -> None:
     log.info("%s: %s", record.name, _where(cfg, record))
 
 
-def _trainer(cfg: DictConfig) -> Any:
+def _trainer(cfg: DictConfig) -> Trainer | RunsTrainer:
     from omegaconf import OmegaConf
 
     spec: Any = OmegaConf.to_container(cfg.trainer, resolve=True, throw_on_missing=True)
@@ -121,11 +119,14 @@ def _trainer(cfg: DictConfig) -> Any:
         uri = track.tracking_uri(cfg.tracking.uri)
         spec = {**spec, "folder": str(track.model_folder(uri, spec["model"], "trainer.model"))}
     try:
-        return build("trainer", spec, {})
+        found = build("trainer", spec, {})
     except RagaugeError:
         raise
     except Exception as error:
         raise ConfigError(f"trainer: {type(error).__name__}: {error}") from error
+    if isinstance(found, Trainer | RunsTrainer):
+        return found
+    raise ConfigError(f"trainer._target_={spec['_target_']}: inherits from neither Trainer nor RunsTrainer")
 
 
 def _trainer_name(cfg: DictConfig, folder: JobFolder) -> str:

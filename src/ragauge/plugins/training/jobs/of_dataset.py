@@ -93,7 +93,7 @@ def _key(cfg: DictConfig, trainer: Trainer, splits: Splits) -> Key:
         for side, of in (("training", splits.training), ("validation", splits.validation))
         for name in ("topics", "evidence", "chunks", "run")
     }
-    return Key("trained", int(getattr(trainer, "version", 1)), params, inputs)
+    return Key("trained", trainer.version, params, inputs)
 
 
 def _train(cfg: DictConfig, trainer: Trainer, splits: Splits, key: Key, run: track.Run) -> tuple[Entry, Trained]:

@@ -52,7 +52,7 @@ def plan(cfg: DictConfig, overrides: Sequence[str], trainer: RunsTrainer) -> Tra
     for note in judged.notes:
         log.warning("%s", note)
     store = Store(Path(cfg.store))
-    reads_questions = "embedder" in getattr(trainer, "uses", ())
+    reads_questions = "embedder" in trainer.uses
     embedder = instantiate_components(cfg).embedder
     params = {
         **({"embedder": identity(embedder)} if reads_questions else {}),
@@ -61,7 +61,7 @@ def plan(cfg: DictConfig, overrides: Sequence[str], trainer: RunsTrainer) -> Tra
         "seed": int(cfg.seed),
         "bootstrap": int(cfg.bootstrap),
     }
-    version = int(getattr(trainer, "version", 1))
+    version = trainer.version
     key = Key("trained", version, params, {"outcomes": content_digest(judged.outcomes)})
     rows = judged.outcomes
     plain: Any = OmegaConf.to_container(cfg, resolve=True)

@@ -21,7 +21,7 @@ from ragauge.store import Store
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-    from ragauge.experiment.stages.stage import Components
+    from ragauge.contract.stages import Components
 
 log = logging.getLogger(__name__)
 

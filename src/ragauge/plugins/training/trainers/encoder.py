@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,8 +17,9 @@ from ragauge.contract.errors import ConfigError, DataError
 from ragauge.contract.identity import runtime
 from ragauge.contract.option import CONF, option
 from ragauge.contract.progress import working
+from ragauge.contract.stages import Components
 from ragauge.measures.rankings import full_name
-from ragauge.plugins.training.contract import MODEL, Trained, TrainingData, TrainingTools
+from ragauge.plugins.training.contract import MODEL, Trained, Trainer, TrainingData, TrainingTools
 from ragauge.plugins.training.trainers._encoder_validation import Validation
 from ragauge.plugins.training.trainers._loop import (
     Steps,
@@ -45,7 +46,7 @@ _HYBRID_DEPTH = 100  # hits of both arms that are fused
 
 
 @option("trainer/encoder")
-class Encoder:
+class Encoder(Trainer):
     """A sentence-transformers encoder, tuned on questions and the passages that hold their evidence.
 
     model: the base, by name, path of its folder or MLflow URI. loss: dpr is the softmax over the passages of a batch,
@@ -64,10 +65,9 @@ class Encoder:
     folder: where the files of `model` lie, where that is no path; found by ragauge.
     """
 
-    component: ClassVar[str] = "encoder"
-    version: ClassVar[int] = 2
-    kind: ClassVar[str] = "encoder"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "encoder"
+    version = 2
+    kind = "encoder"
 
     model: str = runtime(CONF)  # its digest is in the key by `base`
     loss: str = CONF
@@ -199,7 +199,7 @@ class Encoder:
         tables = {"negatives": mined.negatives} if len(mined.negatives) else {}
         return Trained(tables, {**values, **outcome.values()}, facts)
 
-    def systems(self, components: Any, model: Path | None) -> Mapping[str, Mapping[str, Any]]:
+    def systems(self, components: Components, model: Path | None) -> Mapping[str, Mapping[str, Any]]:
         """The encoder alone, and in a hybrid with BM25: the config's hybrid if it has one, else min-max sums."""
         embedder = self._embedder()
         if model is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,9 +43,9 @@ class ForesightTrainer(PredictorTrainer):
     Source: stacking (Wolpert, Neural Networks 5(2), 1992).
     """
 
-    component: ClassVar[str] = "foresight"
-    version: ClassVar[int] = 1
-    uses: ClassVar[frozenset[str]] = frozenset({"embedder"})
+    component = "foresight"
+    version = 1
+    uses = frozenset({"embedder"})
 
     features: Sequence[str] = CONF
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from ragauge.contract.option import CONF, option
 from ragauge.contract.topics import QUESTIONS
 from ragauge.plugins.training.ares.interactions import INTERACTIONS
 from ragauge.plugins.training.ares.network import PAIRS, TEXTS, JudgeNetwork, load_encoder, n_features
-from ragauge.plugins.training.contract import MODEL, Trained, TrainingData, TrainingTools
+from ragauge.plugins.training.contract import MODEL, Trained, Trainer, TrainingData, TrainingTools
 from ragauge.plugins.training.trainers._judge_tuning import Tuning, tune
 from ragauge.plugins.training.trainers._loop import settle_precision
 from ragauge.plugins.training.trainers.triples import Example, examples, table_of
@@ -29,7 +29,7 @@ _TEMPERATURES = (0.1, 20.0)
 
 
 @option("trainer/judge")
-class JudgeTrainer:
+class JudgeTrainer(Trainer):
     """Trains one network with a head for each of the questions (ragauge.contract.topics).
 
     base: an encoder by name or folder. tune: true, the encoder reads both texts together and is trained, too. false, it
@@ -41,10 +41,9 @@ class JudgeTrainer:
     Source: ARES (Saad-Falcon et al. 2023, arXiv:2311.09476), section 3.2.
     """
 
-    component: ClassVar[str] = "judge"
-    version: ClassVar[int] = 3
-    kind: ClassVar[str] = "judge"
-    uses: ClassVar[frozenset[str]] = frozenset()
+    component = "judge"
+    version = 3
+    kind = "judge"
 
     model: str = CONF
     tune: bool = CONF
@@ -104,10 +103,6 @@ class JudgeTrainer:
             ignore_index=True,
         )
         return Trained({"examples": tables}, {**counts, **values}, _facts(network, values, tables))
-
-    def systems(self, components: Any, model: Path | None) -> Mapping[str, Mapping[str, Any]]:
-        """{}: a judge retrieves nothing."""
-        return {}
 
     def _folder(self) -> Path:
         carried = model_path(self.model)

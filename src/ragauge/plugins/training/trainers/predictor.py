@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ from ragauge.contract.option import CONF, option
 from ragauge.contract.outcomes import FEATURES
 from ragauge.estimate import cross_validate, fit_predictor
 from ragauge.plugins.foresee.reference import as_settings
-from ragauge.plugins.training.contract import RUNS, Fitted, Trained
+from ragauge.plugins.training.contract import Fitted, RunsTrainer, Trained
 from ragauge.plugins.training.trainers.sources import POOLED, beside_other_fits, mean_errors
 from ragauge.plugins.transfer.measured import leave_one_out, transfer_metrics
 
@@ -23,17 +22,16 @@ LEAVE_OUT = ("sweep", "dataset", "llm", "retriever")
 
 
 @option("trainer/predictor")
-class PredictorTrainer:
+class PredictorTrainer(RunsTrainer):
     """Multinomial logistic regression of judge classes on `features` (`ragauge.estimate.fit_predictor`).
 
     It is tested on topics that it has not seen (cross-validation by topic) and on groups of runs that it has not seen.
     For the latter each column of `leave_out` whose rows have several values is left out in turn.
     """
 
-    component: ClassVar[str] = "predictor"
-    version: ClassVar[int] = 2
-    kind: ClassVar[str] = "predictor"
-    reads: ClassVar[str] = RUNS
+    component = "predictor"
+    version = 2
+    kind = "predictor"
 
     features: Sequence[str] = CONF
     spline: bool = CONF

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from ragauge.contract.checks import (
     is_number,
@@ -16,9 +16,10 @@ from ragauge.contract.checks import (
 )
 from ragauge.contract.identity import runtime
 from ragauge.contract.option import CONF, option
+from ragauge.contract.stages import Components
 from ragauge.measures.rankings import full_name
 from ragauge.plugins.reranking.cross_encoder import CrossEncoderReranker
-from ragauge.plugins.training.contract import MODEL, Trained, TrainingData, TrainingTools
+from ragauge.plugins.training.contract import MODEL, Trained, Trainer, TrainingData, TrainingTools
 from ragauge.plugins.training.trainers._loop import (
     Steps,
     require_packages,
@@ -35,7 +36,7 @@ ACTIVATIONS = {"bce": "Sigmoid", "mse": "Identity"}  # behind the saved model's 
 
 
 @option("trainer/reranker")
-class Reranker:
+class Reranker(Trainer):
     """Tunes a cross-encoder on the relevant chunks of every topic and on irrelevant ones.
 
     model: the base, an encoder (which gets a head upon its first token) or a cross-encoder of one score. It is a name
@@ -54,7 +55,6 @@ class Reranker:
 
     component = "reranker"
     kind = "reranker"
-    uses: ClassVar[frozenset[str]] = frozenset()
 
     model: str = runtime(CONF)  # its digest is in the key by `base`
     loss: str = CONF
@@ -175,7 +175,7 @@ class Reranker:
         counts = {"training_pairs": len(rows), **{f"mined_{name}": n for name, n in pairs.counts.items()}}
         return Trained({"pairs": pairs.table}, {**counts, **outcome.values()}, facts)
 
-    def systems(self, components: Any, model: Path | None) -> Mapping[str, Mapping[str, Any]]:
+    def systems(self, components: Components, model: Path | None) -> Mapping[str, Mapping[str, Any]]:
         """The model alone over the retriever's best `depth` hits ("reranked"), and fused with it ("fused").
 
         Before the training the base stands there if it scores pairs, and else the retriever's own order.
