@@ -79,11 +79,14 @@ class _OpenAI:
         payload = {} if client is None else self._get_request_payload(messages, **options)
         if payload.pop("stream", False) or "messages" not in payload:
             return await super().ainvoke(messages, config, **options)  # type: ignore[misc]
-        # LangChain, and the client's own method for chat completions, check and convert what they send and get piece by
-        # piece, which takes longer than sending it.
+        # LangChain, and the client's own methods, check and convert what they send and get piece by piece, which takes
+        # longer than sending it.
         beside = {name: payload.pop(of) for name, of in _BESIDE_BODY.items() if of in payload}
-        body = await client.post("/chat/completions", cast_to=object, body=payload, options=beside)
-        return of_completion(json.loads(body) if isinstance(body, str) else body)
+        if beside or not _sends_alike(client):
+            body = await client.post("/chat/completions", cast_to=object, body=payload, options=beside)
+        else:
+            body = await _posted(client, payload)
+        return of_completion(json.loads(body) if isinstance(body, (str, bytes)) else body)
 
     def _create_chat_result(self, response: Any, generation_info: dict[str, Any] | None = None) -> Any:
         if hasattr(response, "model_dump"):
@@ -134,6 +137,31 @@ class _Ollama:
             half = text[-1] if text and not done and "\ud800" <= text[-1] <= "\udbff" else ""
             message["content"] = without_surrogates(text.removesuffix(half))
             yield {**dict(part), "message": message, **({"thinking": thoughts} if done and thoughts else {})}
+
+
+def _sends_alike(client: Any) -> bool:
+    """Whether the client of openai sends each request to one address with the same headers.
+
+    Azure's makes the address from the request, and a key that is a function is asked for before each.
+    """
+    return type(client).__name__ == "AsyncOpenAI" and isinstance(client.api_key, str) and not client.default_query
+
+
+async def _posted(client: Any, payload: Mapping[str, Any]) -> bytes:
+    """The body of the reply to a request that the client of openai would send; its error for a refusal."""
+    headers = {**client.auth_headers, **client.default_headers}
+    sent = client._client.build_request(
+        "POST",
+        f"{client.base_url}chat/completions",
+        headers={name: value for name, value in headers.items() if isinstance(value, str)},
+        content=json.dumps(payload, ensure_ascii=False, allow_nan=False).encode(),
+        timeout=client.timeout,
+    )
+    response = await client._client.send(sent)
+    if response.status_code >= 400:
+        raise client._make_status_error_from_response(response)
+    body: bytes = response.content
+    return body
 
 
 def _choices(response: Any, holds: str = "message") -> list[dict[str, Any]]:
