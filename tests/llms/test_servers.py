@@ -159,6 +159,16 @@ def test_a_model_that_is_not_given_is_one_line_with_those_that_the_server_lists(
                 ChatLLM(**given)
 
 
+def test_an_account_of_openai_without_money_is_asked_once(store: Store) -> None:
+    told = "You exceeded your current quota, please check your plan and billing details."
+    refusal = 429, error(told, type="insufficient_quota", param=None, code="insufficient_quota")
+    with serving(lambda body: refusal) as (url, bodies):
+        given = Kind((), (), "", "").chat(url) | {"retries": 5}
+        with pytest.raises(ConfigError, match=rf"refuses with 429: .*{told}"):
+            ChatLLM(**given, concurrency=1).ask(["p", "q", "r"], store, "answers")
+    assert len(bodies) == 1
+
+
 def test_stop_texts_end_answers_alone_and_without_any_the_class_is_given_none(kind: Kind, store: Store) -> None:
     with serving(lambda body: kind.reply("Paris")) as (url, bodies):
         for stop in (["\n\n"], None):

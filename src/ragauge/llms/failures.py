@@ -34,6 +34,7 @@ _FATAL = frozenset({401, 402, 403, 404, 405, 407})
 _OF_KEYS = frozenset({401, 403})
 _PASSING = frozenset({408, 409, 425, 429})  # client errors that pass with time
 _TOO_MANY = frozenset({429, 504, 529})  # what servers say that have too much to do, beside 503
+_OUT_OF_MONEY = "insufficient_quota"
 _GATEWAY_TIMEOUTS = frozenset({408, 504, 524})  # the model behind the gateway may have answered
 # Errors of clients after which no server has seen the request.
 _NOT_SENT = frozenset(
@@ -102,7 +103,7 @@ def meaning_of(error: Exception, patience: Patience) -> Failed:
         ) from None
     if not unsent:
         patience.answered()
-    if status in _FATAL or (status == 429 and "insufficient_quota" in str(error)):
+    if status in _FATAL or has_no_money_left(error):
         key = f"; the key is read from {patience.key_env}" if status in _OF_KEYS and patience.key_env else ""
         raise Stop(ConfigError(f"{patience.what}: {patience.place} refuses with {status}: {why}{key}")) from None
     own_fault = status is not None and 400 <= status < 500 and status not in _PASSING
@@ -121,21 +122,30 @@ def status_of(error: Exception) -> int | None:
     return None
 
 
+def has_no_money_left(error: Exception) -> bool:
+    """Whether the account has no money left, which OpenAI tells by a code beside the status of too many calls."""
+    return status_of(error) == 429 and _OUT_OF_MONEY in f"{error} {_body_of(error)}"
+
+
 def told_in(error: Exception) -> str:
     """The server's message in the body of a refusal; "" if unreadable."""
+    text = _body_of(error)
+    try:
+        return _detail(json.loads(text)) or text
+    except (ValueError, RecursionError):
+        return "" if text.lstrip().startswith("<") else text  # a page of HTML says less than the status
+
+
+def _body_of(error: Exception) -> str:
+    """The body of a refusal; "" if unreadable."""
     for link in causes(error):
         response = getattr(link, "response", None)
         if response is None or getattr(response, "status_code", 0) < 400:
             continue
         try:
-            text = str(response.text)
+            return str(response.text)
         except Exception as unread:  # httpx raises where the body was never read
             log.debug("no body of a response: %s", unread)
-            continue
-        try:
-            return _detail(json.loads(text)) or text
-        except (ValueError, RecursionError):
-            return "" if text.lstrip().startswith("<") else text  # a page of HTML says less than the status
     return ""
 
 

@@ -18,7 +18,7 @@ from ragauge.contract.errors import ConfigError, MissingError, causes
 from ragauge.contract.redact import redact, redacted_beginning
 from ragauge.contract.visible import visible
 from ragauge.llms.clients import LONGEST, BadResponse, Redirected, answer, download, has_many_parts
-from ragauge.llms.failures import retry_after, status_of, was_not_sent
+from ragauge.llms.failures import has_no_money_left, retry_after, status_of, was_not_sent
 from ragauge.llms.replies import Received
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ class Provider:
                 f"`ragauge batches forget` forgets: {shown(error)}"
             ) from None
         passing = status is None or status >= 500 or status in PASSING
-        if not passing or (status == 429 and "insufficient_quota" in str(error)):
+        if not passing or has_no_money_left(error):
             raise ConfigError(f"{told} refuses with {status}: {shown(error)}") from None
         wait = retry_after(error)
         if attempt == llm.retries or wait > llm.max_wait:
