@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from ragauge.contract.replies import Reply
@@ -15,12 +16,28 @@ from ragauge.store import canonical_json
 
 @dataclass(frozen=True)
 class Asked:
-    """A request: the ledger's key of its reply, what is sent as the ledger keeps it, the prompt and the options."""
+    """A request: the ledger's key of its reply, what is sent as the ledger keeps it, the prompt and the options.
+
+    cuts: places of the prompt up to which others of its row begin alike, ascending; kept: those up to which Anthropic's
+    server is asked to keep it.
+    """
 
     key: str
     request: str
     prompt: str
     options: Mapping[str, Any]
+    cuts: tuple[int, ...] = ()
+    kept: frozenset[int] = frozenset()
+
+    def content(self) -> str | list[dict[str, Any]]:
+        """The message: the prompt, or its parts between the cuts, with Anthropic's breakpoints."""
+        if not self.cuts:
+            return self.prompt
+        places = sorted({0, *self.cuts, len(self.prompt)})
+        marks = {end: {"cache_control": {"type": "ephemeral"}} for end in self.kept}
+        return [
+            {"type": "text", "text": self.prompt[begin:end], **marks.get(end, {})} for begin, end in pairwise(places)
+        ]
 
     def after(self, reply: Reply, limit: tuple[str, int] | None) -> Asked:
         """The request that is sent after an unreadable reply to this one; its reply has the same key.

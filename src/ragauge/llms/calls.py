@@ -351,7 +351,7 @@ class Batch:
 
     async def message(self, asked: Asked, model: Any, gate: _Gate) -> Any:
         """The server's reply; without the request's schema where this server has refused one. Stop ends the batch."""
-        prompt, plain = [("human", asked.prompt)], without_schema(asked.options)
+        prompt, plain = [("human", asked.content())], without_schema(asked.options)
         if not gate.takes_schemas or plain == asked.options:
             return await model.ainvoke(prompt, **plain)
         try:

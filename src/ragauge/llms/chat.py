@@ -42,6 +42,7 @@ __all__ = ["CONNECTION_KEYS", "ChatLLM"]
 log = logging.getLogger(__name__)
 
 _CHARACTERS_PER_TOKEN = 4  # of English text, for estimates before a call
+_MARKS = "langchain_anthropic."  # clients of servers that keep what a request marks
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,7 @@ class ChatLLM(ChatSettings, KeepsReplies):
         row = Row(
             {key: topics[i] for key, i in first.items()} if topics else {},
             frozenset(keys) - {key for key, later in zip(keys, ahead or [False] * len(keys), strict=True) if not later},
+            in_slices=self.chat["_target_"].startswith(_MARKS),
         )
         if row.ahead:
             todo = self._along(todo, row, ledger)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby, islice
+from dataclasses import dataclass, field, replace
+from itertools import groupby, islice, pairwise
 
+from ragauge.contract.visible import is_blank
 from ragauge.llms.asked import Asked
 
 
@@ -57,17 +58,19 @@ class Row:
     ahead: the keys that other jobs of the sweep will ask for. They are asked until a request of their topic
         fails, or its reply cannot be read. Their failures count nowhere.
     slots: how many prompts the server keeps; None is at least as many as there are calls in flight.
+    in_slices: whether the server keeps a beginning only where a request marks its end, as Anthropic's does.
     """
 
     topics: Mapping[str, Hashable] = field(default_factory=dict)
     ahead: frozenset[str] = frozenset()
     slots: int | None = None
+    in_slices: bool = False
     _ended: set[Hashable] = field(default_factory=set)
 
     def lanes(self, jobs: Sequence[Asked]) -> Lanes:
         """The jobs by their topics, those of one in a row as they stand in `jobs`."""
-        rows = groupby(jobs, key=lambda one: self.topics.get(one.key, one.key))
-        return Lanes((deque(row) for _, row in rows), self.slots)
+        rows = (list(row) for _, row in groupby(jobs, key=lambda one: self.topics.get(one.key, one.key)))
+        return Lanes((deque(in_slices(row) if self.in_slices else row) for row in rows), self.slots)
 
     def end(self, key: str) -> None:
         """No further request of the key's topic is asked ahead."""
@@ -76,3 +79,27 @@ class Row:
     def is_left(self, key: str) -> bool:
         """Whether the request is left to the job that needs it, since one of its topic failed."""
         return key in self.ahead and self.topics.get(key) in self._ended
+
+
+def in_slices(row: Sequence[Asked]) -> list[Asked]:
+    """The requests by the length of their prompts, ascending, each slice of what they have in common marked once.
+
+    A request marks what it has in common with the next one, which reads that and marks more.
+    """
+    row = sorted(row, key=lambda one: len(one.prompt))
+    alike = [_in_common(one.prompt, other.prompt) for one, other in pairwise(row)]
+    found, cuts = list[Asked](), list[int]()
+    for one, before, after in zip(row, [0, *alike], [*alike, 0], strict=True):
+        cuts = [cut for cut in cuts if cut <= before]
+        begin, end = (cuts or [0])[-1], after
+        if is_blank(one.prompt[begin:end]) or (end < len(one.prompt) and is_blank(one.prompt[end:])):
+            end = 0  # Anthropic refuses a part that holds white space alone
+        cuts = sorted({*cuts, end} - {0})
+        found.append(replace(one, cuts=tuple(cuts), kept=frozenset({before, end} & {*cuts})))
+    return found
+
+
+def _in_common(one: str, other: str) -> int:
+    """The characters with which both begin."""
+    unlike = (i for i, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
+    return next(unlike, min(len(one), len(other)))
