@@ -3,11 +3,13 @@
     python benchmarks/training_judges.py                  # both kinds of judge, 3 seeds
     python benchmarks/training_judges.py --small          # a few minutes on a busy machine
     python benchmarks/training_judges.py --tune false     # heads alone on an untouched encoder
+    python benchmarks/training_judges.py --probes         # the product's probes of judges alone
 
 Trained on worlds of some seeds and some types of question; tried on worlds of other seeds, all types, fewer
 pronouns, look-alike names, and questions and answers in other words (`reworded`). Accuracy by kind of
 example; then nine mock systems, 70 to 90 % right, 2.5 points apart, of the tried world's triples: Kendall's
-tau of their order and coverage of 95 % intervals by PPI++, by the labels alone, and the judge alone.
+tau of their order and coverage of 95 % intervals by PPI++, by the labels alone, and the judge alone. On the 30 answers
+of known class by which the product tries judges, right is what is faithful to the evidence and relevant, at half.
 """
 
 from __future__ import annotations
@@ -27,12 +29,16 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "src"), str(HERE.parent / "tests")]
 
 from plugins.training.ares_simulation import SHARES, trial  # noqa: E402
+from ragauge.answering.judges import LexicalJudge  # noqa: E402
+from ragauge.answering.judges.probes import Probes  # noqa: E402
 from ragauge.contract.topics import QUESTIONS  # noqa: E402
+from ragauge.estimate.agreement import kappa_estimate  # noqa: E402
+from ragauge.estimate.intervals import LEVEL  # noqa: E402
 from ragauge.plugins.fictional.source import FictionalWorld  # noqa: E402
 from ragauge.plugins.training.ares.network import load_judge  # noqa: E402
 from ragauge.plugins.training.contract import MODEL, TrainingData, TrainingTools  # noqa: E402
 from ragauge.plugins.training.trainers.judge import JudgeTrainer, measures_of  # noqa: E402
-from ragauge.plugins.training.trainers.triples import Example, examples  # noqa: E402
+from ragauge.plugins.training.trainers.triples import Example, Triple, examples  # noqa: E402
 from ragauge.texts.sentences import sentence_spans  # noqa: E402
 
 _SENTENCES = 4  # of a chunk
@@ -94,6 +100,23 @@ def systems(label: np.ndarray, p: np.ndarray, n_labels: int, trials: int, seed: 
     return np.asarray(np.mean(rows, axis=0))
 
 
+def on_probes(judge: Any) -> str:
+    """Right answers told from the others, and Cohen's kappa, on the product's probes."""
+    probes = Probes(LexicalJudge(support=0.5, cover=0.75))
+    context = probes.evidence.groupby("qid")["text"].agg(" ".join)
+    rows = probes.answers.merge(probes.topics[["qid", "query"]], on="qid").to_dict("records")
+    triples = [Triple(row["query"], context[row["qid"]], row["answer"]) for row in rows]
+    asked = ("answer_faithfulness", "answer_relevance")
+    said = np.all([judge.probabilities(question, triples) >= 0.5 for question in asked], axis=0)
+    known = np.array([row["label"] == 5 for row in rows])
+    qids = pd.Series([row["qid"] for row in rows])
+    found = kappa_estimate(*(np.where(right, 5, 1) for right in (known, said)), qids, LEVEL)
+    right, others = (said[known].sum(), known.sum()), ((~said[~known]).sum(), (~known).sum())
+    return "| {} of {} | {} of {} | {:.2f} ({:.2f} to {:.2f}) |".format(
+        *right, *others, found.value, found.lo, found.hi
+    )
+
+
 def main() -> None:
     """Trains, tries, and prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -101,6 +124,7 @@ def main() -> None:
     parser.add_argument("--tune", choices=("true", "false", "both"), default="both")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of the trainings")
     parser.add_argument("--max-seconds", type=float, default=1000)
+    parser.add_argument("--probes", action="store_true", help="the table of the probes alone")
     parser.add_argument("--model", default="all-MiniLM-L6-v2")
     arguments = parser.parse_args()
     seeds = [0] if arguments.small else arguments.seeds
@@ -108,7 +132,10 @@ def main() -> None:
     learnt = world(11, documents, questions, types=_SEEN)
     held_out = world(12, max(200, documents // 4), questions // 3, types=_SEEN)
     tried = world(13, max(200, documents // 2), questions // 2, pronouns=0.5, look_alikes=2)
-    print("| judge | seed | words | question | kind | n | accuracy | AUC |\n|---|---|---|---|---|---|---|---|")
+    if arguments.probes:
+        print("| judge | seed | right recognised | others recognised | kappa |\n|---|---|---|---|---|")
+    else:
+        print("| judge | seed | words | question | kind | n | accuracy | AUC |\n|---|---|---|---|---|---|---|---|")
     ordered = []
     for tune in (True, False):
         if arguments.tune not in ("both", str(tune).lower()):
@@ -124,6 +151,10 @@ def main() -> None:
                 trainer.train(learnt, held_out, folder, tools)
                 seconds = time.perf_counter() - start
                 judge = load_judge(folder / MODEL, "cpu", "model")
+                if arguments.probes:
+                    print(f"| {name}, {seconds:.0f} s | {seed} {on_probes(judge)}", flush=True)
+                    load_judge.cache_clear()
+                    continue
                 plain = examples(tried, QUESTIONS, seed)
                 for words, found in (("as trained", plain), ("reworded", reworded(plain, seed))):
                     for question in QUESTIONS:
@@ -145,6 +176,8 @@ def main() -> None:
                                 (name, seed, question, n, systems(label, p, n, trials, seed)) for n in (150, 300)
                             ]
                 load_judge.cache_clear()
+    if arguments.probes:
+        return
     print(
         "\n| judge | seed | question | labels | tau PPI++ | labels alone | judge alone | coverage PPI++ | "
         "labels alone | judge alone | one system's labels | width |\n" + "|---" * 12 + "|"
