@@ -161,6 +161,10 @@ class KeepsReplies(ChatModel):
     def needs_of(self, prompts: Sequence[str], store: Workplace) -> pd.DataFrame:
         """A row per prompt: [key, known, exact, prompt_tokens, completion_tokens, cost_usd]."""
 
+    def check_ready(self, store: Workplace) -> None:
+        """RagaugeError if it is sure that the first call will fail, for lack of a key or a server."""
+        return
+
 
 @dataclass(frozen=True)
 class TheLLM(Component):

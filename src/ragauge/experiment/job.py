@@ -44,7 +44,7 @@ from ragauge.experiment.measured import (
 )
 from ragauge.experiment.request import SWEEP_FILE, AskedInVain, JobFolder, Request, write_config
 from ragauge.experiment.setup.config import READ_BY_PACKAGES, settle
-from ragauge.experiment.stages.checks import check_measures
+from ragauge.experiment.stages.checks import check_measures, check_ready
 from ragauge.experiment.stages.components import make_pipeline
 from ragauge.findings.people import in_numbers
 from ragauge.findings.terminal import NAME_WIDTH
@@ -164,6 +164,7 @@ def measure(request: Request, record: JobRecord) -> None:
         refuse_lost()
         job = ready or prepared(request, record)
         pipeline = job.pipeline
+        check_ready(pipeline)
         describe(job, run)
         _find_out(job, run)
         times = {f"seconds_{stage}": seconds for stage, seconds in pipeline.seconds.items()}

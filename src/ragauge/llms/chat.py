@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import KeepsReplies, Tools
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.errors import ConfigError, ServerGoneError
 from ragauge.contract.identity import named
+from ragauge.contract.redact import redact
 from ragauge.contract.replies import CUT, ECHO, Reader, Reply, schema_of
 from ragauge.contract.workplace import FreshWorkplace, Workplace
+from ragauge.llms.addresses import refuses
 from ragauge.llms.asked import Asked
 from ragauge.llms.beginnings import beginnings
 from ragauge.llms.calls import Batch
@@ -30,7 +32,7 @@ from ragauge.llms.ledger import Ledger, open_ledger
 from ragauge.llms.prompts import echo_in, in_language
 from ragauge.llms.replies import as_repeated, can_be_read, form_in, known_replies, shown
 from ragauge.llms.served import served_identity, serves_else, slots_of
-from ragauge.llms.settings import BATCH, CONNECTION_KEYS, NOW, ChatSettings, key_to_send, submitter
+from ragauge.llms.settings import BATCH, CONNECTION_KEYS, NOW, ChatSettings, api_key, key_to_send, submitter
 from ragauge.llms.structured import NONE, options_for
 from ragauge.store import canonical_json, default_ledger
 
@@ -276,6 +278,19 @@ class ChatLLM(ChatSettings, KeepsReplies):
     def spent(self, store: Workplace) -> float:
         """US dollars spent so far under the budget's name."""
         return self._ledger(store).spent(self.budget_name)
+
+    def check_ready(self, store: Workplace) -> None:
+        """ConfigError without its key, ServerGoneError without a server on this machine; if the ledger is empty.
+
+        A finished job needs neither, nor one whose replies are known.
+        """
+        if not self._ledger(store).is_empty():
+            return
+        if self.api_key_env is not None:
+            api_key(self)
+        if refuses(self.address):
+            told = f"nothing listens at {redact(self.address)}, where model {self.model_name} is asked"
+            raise ServerGoneError(told, self.address)
 
     def _asked(
         self,

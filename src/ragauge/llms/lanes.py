@@ -84,7 +84,7 @@ class Row:
 def in_slices(row: Sequence[Asked]) -> list[Asked]:
     """The requests by the length of their prompts, ascending, each slice of what they have in common marked once.
 
-    A request marks what it has in common with the next one, which reads that and marks more.
+    Each request marks its beginning in common with the next one. The next one reads it, and marks more.
     """
     row = sorted(row, key=lambda one: len(one.prompt))
     alike = [_in_common(one.prompt, other.prompt) for one, other in pairwise(row)]

@@ -16,6 +16,7 @@ from ragauge.contract.usage import Usage
 AUTO = "auto"
 _NEEDED, _FURTHER = ("prompt", "completion"), ("cached", "written")
 _MOST_USD = 10**9
+_WITHOUT = "or price: null, for calls without costs"
 _FORM = "{prompt: ..., completion: ...}, with cached and written where they differ from prompt"
 
 
@@ -96,7 +97,7 @@ def _of_table(model: str, address: str | None) -> Price:
         provider, found = get_snapshot().find_provider_model(model, None, None, address)
     except LookupError:
         where = f" at {address}" if address else ""
-        raise ConfigError(f"price=auto: no price of {model}{where} is known; give price: {_FORM}") from None
+        raise ConfigError(f"price=auto: no price of {model}{where} is known; give price: {_FORM}; {_WITHOUT}") from None
     now = datetime.now(UTC)
     table = found.get_prices(now)
     names = {
@@ -113,6 +114,6 @@ def _of_table(model: str, address: str | None) -> Price:
             f"below them it is price={{{given}}}"
         )
     if not {*_NEEDED} <= {*flat}:
-        raise ConfigError(f"price=auto: no price of {found.id} by tokens is known; give price: {_FORM}")
+        raise ConfigError(f"price=auto: no price of {found.id} by tokens is known; give price: {_FORM}; {_WITHOUT}")
     source = f"genai-prices {version('genai-prices')}, {provider.id}/{found.id}, of {now:%Y-%m-%d}"
     return Price._with(flat, source)

@@ -19,6 +19,7 @@ from ragauge.contract.identity import later, runtime
 from ragauge.contract.loading import loaded, locate, points_of
 from ragauge.contract.redact import redact, remember, secret_in
 from ragauge.contract.usage import Usage
+from ragauge.llms.addresses import is_own
 from ragauge.llms.chat_use import PROCESS
 from ragauge.llms.clients import guard
 from ragauge.llms.langchain_models import with_whole_replies
@@ -283,6 +284,7 @@ def _is_number(value: Any, least: float, most: float, above: bool = False) -> bo
 
 
 _LOCAL_KEY = "EMPTY"  # what servers that check no key are sent; the clients refuse an empty one
+_MAY_BE_UNSET = "RAGAUGE_API_KEY"  # the default of servers of one's own
 _NOT_AWAY = {"follow_redirects": False}
 
 
@@ -312,12 +314,13 @@ class _Gate:
 
 
 def api_key(llm: ChatSettings) -> str | None:
-    """The key to send; None leaves it to the client."""
+    """The key to send; None leaves it to the client. ConfigError for the lack of a key that a service checks."""
     if llm.api_key_env is None:
         return None
     key = os.environ.get(llm.api_key_env)
     # A server of one's own may check no key; left to the client it would be sent another service's.
-    if not key and not llm.chat.get("base_url"):
+    address = str(llm.chat.get("base_url") or "")
+    if not key and not (address and (llm.api_key_env == _MAY_BE_UNSET or is_own(address))):
         raise ConfigError(f"api_key_env: the environment variable {llm.api_key_env} is not set")
     return key or _LOCAL_KEY
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ragauge.contract.component import KeepsReplies
 from ragauge.contract.errors import ConfigError
 from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.identity import identity
@@ -44,6 +45,17 @@ def check_together(components: Components, choices: Mapping[str, str]) -> None:
                 f"{chosen[group]} asks a chat model, and {chosen['llm']} is none: choose an llm that is one "
                 f"(ollama, openai), or a {group} that asks none"
             )
+
+
+def check_ready(pipeline: Pipeline) -> None:
+    """RagaugeError for a chat model that lacks key or server, before what comes ahead of its first call is computed."""
+    of = pipeline.components
+    for group in ("llm", "judge", "evaluator"):
+        if isinstance(model := getattr(of, group), KeepsReplies):
+            try:
+                model.check_ready(pipeline.store)
+            except ConfigError as error:
+                raise ConfigError(f"{group}.{error}") from None
 
 
 _ASKS = (
