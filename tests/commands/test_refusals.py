@@ -225,15 +225,16 @@ def test_only_errors_of_the_places_count(tmp_path: Path) -> None:
     assert str(tmp_path / "m.db") in str(not_writable(locked, places, tmp_path / "m.db"))
 
 
-def test_a_model_that_is_not_reachable_is_told_with_its_address(tmp_path: Path) -> None:
+def test_a_server_that_does_not_run_is_told_with_its_address_before_any_work(tmp_path: Path) -> None:
     said = run(
         tmp_path, "dataset.limit=1", "bootstrap=0", "chunker=none", "judge=none", "llm=ollama",
         "llm.retries=0", "llm.chat.base_url=http://127.0.0.1:1",
     )  # fmt: skip
     assert said.returncode == 4
-    last = said.stderr.splitlines()[-1]
-    assert "1 of 1 answers are missing" in last
-    assert "1 attempt(s) (model llama3:8b at http://127.0.0.1:1), the last: " in last
+    assert said.stderr.splitlines()[-1].endswith(
+        "nothing listens at http://127.0.0.1:1, where model llama3:8b is asked"
+    )
+    assert "chunking" not in said.stderr
 
 
 @pytest.mark.parametrize("name", ["run.log", ".hydra", ".hydra/config.yaml"])

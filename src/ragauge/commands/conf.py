@@ -243,8 +243,10 @@ def _unknown_key(key: str, cause: str, text: str, config_name: str) -> str:
     where, allowed = _allowed_keys(parent, name, config_name)
     if not allowed:
         return f"unknown key {key!r}" + (f": {parent} has no keys" if parent else "")
-    close = _did_you_mean(name, allowed, f"{parent}." if parent else "")
-    return f"unknown key {key!r}.{close} {where} has: {', '.join(allowed)}"
+    others = _options_with(parent, name)
+    of = f" It is a key of {parent}={', '.join(others)}." if others else ""
+    close = "" if of else _did_you_mean(name, allowed, f"{parent}." if parent else "")
+    return f"unknown key {key!r}.{of}{close} {where} has: {', '.join(allowed)}"
 
 
 def _wrong_value(key: str, value: str, cause: str, config_name: str) -> str:
@@ -277,6 +279,16 @@ def _options(group: str | None) -> list[str]:
     added = config_dir()
     found |= set() if added is None else {f"{of}{file.stem}" for file in (added / of).glob("*.yaml")}
     return sorted(option.removeprefix(of) for option in found if "/" not in option.removeprefix(of))
+
+
+def _options_with(group: str, key: str) -> list[str]:
+    """The group's options whose own file has the key."""
+    from ragauge.experiment.setup.packages import config_packages
+
+    folders = [conf_folder(), *(package.folder for package in config_packages())]
+    files = (folder.joinpath(group, f"{option}.yaml") for option in _options(group) for folder in folders)
+    has = re.compile(rf"^{re.escape(key)}:", re.M)
+    return [file.name.removesuffix(".yaml") for file in files if file.is_file() and has.search(file.read_text("utf-8"))]
 
 
 def _did_you_mean(name: str, allowed: Sequence[str], before: str = "") -> str:
