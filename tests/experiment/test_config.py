@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from itertools import zip_longest
+from pathlib import Path
 
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.errors import ConfigCompositionException
 from omegaconf import OmegaConf
 
+import ragauge
 from options import CONF, option_files
 from ragauge.contract import groups
 from ragauge.contract.errors import ConfigError
+from ragauge.contract.extras import installed
 from ragauge.contract.identity import identity
 from ragauge.experiment.setup import config
 from ragauge.experiment.stages.components import instantiate_components
@@ -51,7 +54,14 @@ NEEDS = {
         for option in ("llama_cpp", "smollm2")
     },
     ("reranker", "langchain"): ["reranker.compressor={_target_: some.Compressor}"],
+    **{
+        (group, file.stem): [f"{group}.chat.model=some-model", f"{group}.price=null"]
+        for group in ("llm", "judge", "evaluator")
+        for file in (Path(ragauge.__file__).parent / "plugins" / "providers" / "conf" / group).glob("*.yaml")
+    },
 }
+# Packages of the extras that a machine may lack.
+PACKAGES = {"anthropic": "langchain_anthropic", "bedrock": "langchain_aws"}
 
 READ_A_MODEL = {"cross_encoder", "learned_sparse", "late_interaction"}
 
@@ -84,6 +94,7 @@ def together() -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("options", together(), ids=lambda options: " ".join(options.values()))
 def test_every_option_composes_and_instantiates_and_has_an_identity(options: dict[str, str]) -> None:
+    options = {group: option for group, option in options.items() if installed(PACKAGES.get(option, "ragauge"))}
     overrides = [f"{group}={option}" for group, option in options.items()]
     cfg = compose(
         "config", overrides=[*overrides, *(need for chosen in options.items() for need in NEEDS.get(chosen, ()))]

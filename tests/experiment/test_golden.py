@@ -33,6 +33,12 @@ NOT_SHOWN = {
     ),
     "clients of an API whose prompts and replies another option shows": (
         "llm/openai llm/ollama judge/openai judge/ollama evaluator/openai evaluator/ollama evaluator/openai_compatible "
+        "llm/anthropic llm/azure llm/bedrock llm/deepseek llm/gemini llm/groq "
+        "llm/lm_studio llm/mistral llm/openrouter llm/vllm "
+        "judge/anthropic judge/azure judge/bedrock judge/deepseek judge/gemini judge/groq "
+        "judge/lm_studio judge/mistral judge/openrouter judge/vllm "
+        "evaluator/anthropic evaluator/azure evaluator/bedrock evaluator/deepseek evaluator/gemini evaluator/groq "
+        "evaluator/lm_studio evaluator/mistral evaluator/openrouter evaluator/vllm "
         "llm/llama_cpp judge/llama_cpp evaluator/llama_cpp"
     ),
     "files in a format of their own, whose frames the loaders' tests hold by hand": (

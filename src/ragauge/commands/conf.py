@@ -286,7 +286,7 @@ def _options_with(group: str, key: str) -> list[str]:
     from ragauge.experiment.setup.packages import config_packages
 
     folders = [conf_folder(), *(package.folder for package in config_packages())]
-    files = (folder.joinpath(group, f"{option}.yaml") for option in _options(group) for folder in folders)
+    files = (folder / group / f"{option}.yaml" for option in _options(group) for folder in folders)
     has = re.compile(rf"^{re.escape(key)}:", re.M)
     return [file.name.removesuffix(".yaml") for file in files if file.is_file() and has.search(file.read_text("utf-8"))]
 
