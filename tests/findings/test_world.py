@@ -357,6 +357,19 @@ python run.py -m retriever=bm25,sim,mmr n_tokens=100,300
 4 finished, 1 failed; budgets N = 100, 300 tokens
 """
 LINES = """
+the share of right answers moves with the judge's wording, by points: 12.5 (bm25), 25.0 (sim)
+h = 0.250, lack below: 10.0 points over guessing (-18.7 to 34.7), no use shown
+k = 0.250, right above: 16.7 points over guessing (-12.4 to 39.1), no use shown
+predictor, on unseen topics: AUC 0.940 for right answers, 0.900 for lack
+Replies cut at the token limit: answers 3 of 39; max_tokens (num_predict) of the model's chat sets it.
+1 of 39 verdicts could not be read, nor those that the judge gave when asked again. The first: no class in “hm”.
+
+Leaderboard at N = 300 tokens, 10 topics; 95 % intervals; * may be the best
+system  IR score            right       lack      hallucination  no verdict  rejected
+bm25    0.625* 0.386-0.815  78%* 45-96  11% 1-43  11%* 1-43      0%          100%
+sim     0.500* 0.275-0.725  33%* 9-65   11% 1-43  33%* 9-65      11%         100%
+not in the table, since its jobs failed: mmr
+
 38 % of failures come from retrieval (18 to 63), 25 % from the budget (10 to
 51), 13 % from the LLM (0 to 50), 12 % have no verdict (0 to 50), 12 % are not
 known: 1 question lacks evidence.
@@ -364,18 +377,6 @@ No system is shown to be better than another in right answers to answerable
 questions.
 Next: ask for more hits, search by words and meaning at once, or by several
 queries (retriever=hybrid retriever.top_k=100 rewriter=multi_query).
-
-Leaderboard at N = 300 tokens, 10 topics; 95 % intervals; * may be the best
-system  IR score            right       lack      hallucination  no verdict  rejected
-bm25    0.625* 0.386-0.815  78%* 45-96  11% 1-43  11%* 1-43      0%          100%
-sim     0.500* 0.275-0.725  33%* 9-65   11% 1-43  33%* 9-65      11%         100%
-not in the table, since its jobs failed: mmr
-the share of right answers moves with the judge's wording, by points: 12.5 (bm25), 25.0 (sim)
-h = 0.250, lack below: 10.0 points over guessing (-18.7 to 34.7), no use shown
-k = 0.250, right above: 16.7 points over guessing (-12.4 to 39.1), no use shown
-predictor, on unseen topics: AUC 0.940 for right answers, 0.900 for lack
-Replies cut at the token limit: answers 3 of 39; max_tokens (num_predict) of the model's chat sets it.
-1 of 39 verdicts could not be read, nor those that the judge gave when asked again. The first: no class in “hm”.
 """
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ragauge.contract.finding import Found, Shown
 from ragauge.contract.jobs import Jobs
+from ragauge.findings.leaderboard import Leaderboard
 from ragauge.findings.of_sweeps import findings, in_reading_order
 from ragauge.findings.terminal import WIDTH
 from ragauge.show.formats import whole
@@ -33,9 +34,11 @@ class PooledFindings:
 
     @property
     def lines(self) -> list[str]:
-        """The lines of the terminal."""
-        lead = (line for sentence in self.lead for line in textwrap.wrap(sentence, WIDTH, break_on_hyphens=False))
-        return [*lead, *(line for shown in self.shown.values() for line in shown.lines)]
+        """The lines of the terminal. What a reader looks for stands last: the leaderboard, then the verdict."""
+        board = Leaderboard.name
+        named = sorted(self.shown.items(), key=lambda item: item[0] == board)
+        lead = [line for sentence in self.lead for line in _wrapped(sentence)]
+        return [*(line for _, shown in named for line in shown.lines), *(["", *lead] if lead else [])]
 
     @property
     def page(self) -> Page:
@@ -65,6 +68,12 @@ class PooledFindings:
             figures={name: figure for one in shown for name, figure in one.figures.items()},
             group=jobs.group,
         )
+
+
+def _wrapped(sentence: str) -> list[str]:
+    """The sentence in lines of the terminal; no line begins with a per cent sign."""
+    lines = textwrap.wrap(sentence.replace(" %", "\u00a0%"), WIDTH, break_on_hyphens=False)
+    return [line.replace("\u00a0%", " %") for line in lines]
 
 
 def pooled(jobs: Jobs) -> PooledFindings:

@@ -71,7 +71,7 @@ def track_sweep(groups: Sequence[Jobs], folder: Path, tracking_uri: str | None) 
     done, failed = sum(len(s.records) for s in groups), sum(len(s.failed) for s in groups)
     here = Path.cwd()
     place = folder.relative_to(here) if folder.is_relative_to(here) else folder
-    print(f"{done} job(s) done, {failed} failed; folder {place}")
+    print(f"\n{done} job(s) done, {failed} failed; folder {place}")
     for group, run in runs.items():
         print(f"{group}: " if group else "", end="")
         print(f"report: {run.report}")
