@@ -164,13 +164,15 @@ def test_at_the_ceiling_and_the_floor_no_system_is_named(right: int, says: str, 
     assert len(next_step) == (right < N)
 
 
-def test_the_lead_comes_first_and_its_lines_are_as_wide_as_a_terminal() -> None:
+def test_the_terminal_ends_with_the_leaderboard_and_the_lead_in_lines_of_its_width() -> None:
     jobs = Jobs("s", "e", [], [], pd.DataFrame())
-    shown = {"a": Shown(lead=["word " * 40]), "b": Shown(lines=["a line"])}
+    lead = "9 % are of " + "word " * 13 + "95 % of them, " + "word " * 20
+    shown = {"a": Shown(lead=[lead]), "leaderboard": Shown(lines=["the board"]), "b": Shown(lines=["a line"])}
     lines = PooledFindings(jobs, {}, shown).lines
-    assert len(lines) == 4
+    assert lines[:3] == ["a line", "the board", ""]
+    assert " ".join(lines[3:]) == lead.strip()
     assert max(map(len, lines)) <= WIDTH
-    assert lines[-1] == "a line"
+    assert not any(line.startswith("%") for line in lines)
 
 
 def test_failures_on_unanswerable_questions_are_said_to_be_none_of_right_answers() -> None:

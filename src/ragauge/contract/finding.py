@@ -188,10 +188,11 @@ class Article(Block):
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the report: its heading, and its blocks in order."""
+    """A section of the report: its heading, and its blocks in order. folded: whether a click opens them."""
 
     heading: str
     blocks: Sequence[Block]
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -229,9 +230,10 @@ class Found:
 class Shown:
     """The display of a finding: sections of the report, terminal lines, figures, cards and notes.
 
-    sections: usually one. notes: sentences that limit all numbers of the report; they stand at its head, and
-    of a job they are warnings on the terminal. lead: sentences that report, terminal and the note of a sweep's
-    MLflow run begin with. A job adds them to the note of its run, and prints those that no job of its sweep printed.
+    sections: usually one. notes: sentences that limit all numbers of the report; they stand at its foot, with a link
+    at its head, and of a job they are warnings on the terminal. lead: sentences that report and the note of a sweep's
+    MLflow run begin with, and the terminal ends with. A job adds them to the note of its run, and prints those that no
+    job of its sweep printed.
     """
 
     sections: Sequence[Section] = ()

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
 RULES = "rules"  # value of the config's `failures`
 _WRONG = (2, 4)
+_LEAST_TOPICS = 4  # of a row of the right answers by place
 _COLUMNS = {  # of the outcomes to those of the table of failed topics
     "query": "query", CAUSE: "cause", DECIDED_BY: "decided_by", "evidence_place": "evidence_place",
     "evidence_in_context": "evidence_in_context", "label": "label",
@@ -248,15 +249,17 @@ class Failures(Finding):
             ),
             Fold("The causes by system, with intervals", [_shares(value.shares, systems)]),
         ]
-        if len(value.places):
+        places = value.places[value.places["n"] >= _LEAST_TOPICS] if len(value.places) else value.places
+        if len(places):
             blocks += [
                 Heading("Right answers by the place of the evidence"),
                 Text(
                     "These topics have all of their evidence in the context; a row says in which third of it. “Lost in "
                     "the middle” is a suspicion about single topics. It is well founded only where the middle has "
-                    "fewer right answers than both ends, beyond the intervals."
+                    "fewer right answers than both ends, beyond the intervals. Rows of fewer than four topics are "
+                    "left out."
                 ),
-                _places(value.places, systems),
+                _places(places, systems),
             ]
         blocks += _to_read(jobs.at_n)
         blocks += _slices(value.slices, systems)

@@ -81,6 +81,12 @@ class ScoreCurves:
     floors: Curves
 
 
+DEFINED = (
+    f"The {IR_SCORE.label} is the share of the needed evidence that stands in the first N tokens of what was "
+    "retrieved, as a mean over topics."
+)
+
+
 class ScoreByN(Finding):
     """The share of the evidence in the first N tokens."""
 
@@ -102,10 +108,6 @@ class ScoreByN(Finding):
         bands = None if over_n is None else over_n.band_of("ir_score")
         figure = ir_score_by_n(value.scores, published, value.floors, bands)
         blocks = [
-            Text(
-                "The IR score is the share of the needed evidence that stands in the first N tokens of what was "
-                "retrieved, as a mean over topics."
-            ),
             *(Text(_floor(name, curve, len(value.floors))) for name, curve in value.floors.items() if curve),
             Picture(
                 "ir_score_by_n",

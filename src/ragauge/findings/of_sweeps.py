@@ -54,7 +54,7 @@ _OF_SWEEPS: tuple[type[Finding], ...] = (
     WhatRan,
 )
 # What the report and the terminal begin and end with; all else stands between them in the order above.
-_FIRST, _LAST = ("conclusion", "failures"), ("what_ran",)
+_FIRST, _LAST = ("conclusion", "leaderboard", "failures"), ("what_ran",)
 
 
 def in_reading_order(names: Iterable[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ragauge.contract.finding import Found, Shown
 from ragauge.contract.jobs import Jobs
+from ragauge.findings.ir_score import DEFINED, ScoreByN
 from ragauge.findings.leaderboard import Leaderboard
 from ragauge.findings.of_sweeps import findings, in_reading_order
 from ragauge.findings.terminal import WIDTH
@@ -34,7 +35,7 @@ class PooledFindings:
 
     @property
     def lines(self) -> list[str]:
-        """The lines of the terminal. What a reader looks for stands last: the leaderboard, then the verdict."""
+        """The lines of the terminal. The leaderboard and the verdict stand last, where a reader looks."""
         board = Leaderboard.name
         named = sorted(self.shown.items(), key=lambda item: item[0] == board)
         lead = [line for sentence in self.lead for line in _wrapped(sentence)]
@@ -62,6 +63,7 @@ class PooledFindings:
             f"{'job' if len(jobs.records) == 1 else 'jobs'}",
             failed=len(jobs.failed),
             lead=self.lead,
+            defined=DEFINED if ScoreByN.name in self.shown else "",
             notes=[*notes, *(note for one in shown for note in one.notes)],
             cards=[card for one in shown for card in one.cards],
             sections=[section for one in shown for section in one.sections],

@@ -360,7 +360,7 @@ class PredictorFound(Finding):
         teller = "IR score tells" if features == ["ir_score"] else "Predictor tells"
         card = Card(f"{teller} right answers apart", f"AUC {score(auc.value)}", f"{known}0.5 is chance")
         return Shown(
-            [Section("Reliability of the predictor", blocks)],
+            [Section("Reliability of the predictor", blocks, folded=True)],
             [line] if (line := predictor_line(value, found.get("transfer", {}))) else [],
             {"reliability": figure},
             [card] if auc.value == auc.value else [],

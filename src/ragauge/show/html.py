@@ -53,7 +53,8 @@ class Page:
     """The report of comparable jobs: its head and its sections.
 
     name: the sweep's; group: the name of these jobs among the sweep's other groups, "" where there are none.
-    about: a line under the title. failed: how many jobs failed. lead: sentences before all else.
+    about: a line under the title. failed: how many jobs failed. lead: sentences before all else. defined: the
+    definition of the cards' score. notes: remarks that limit all numbers, at the foot, with a link at the head.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Page:
     figures: Mapping[str, Figure]
     group: str = ""
     lead: Sequence[str] = ()
+    defined: str = ""
 
 
 # What every report has at its beginning (template/head.html).
@@ -100,7 +102,8 @@ def _as_template_takes(page: Page, mark: str) -> dict[str, Any]:
         "mark": mark,
         "images": {name: _data_uri(figure) for name, figure in page.figures.items()},
         "sections": [
-            {"anchor": anchor_of(one.heading), "heading": one.heading, "blocks": one.blocks} for one in page.sections
+            {"anchor": anchor_of(one.heading), "heading": one.heading, "blocks": one.blocks, "folded": one.folded}
+            for one in page.sections
         ],
     }
 
@@ -146,7 +149,7 @@ def _cell(cell: Cell) -> Markup:
     if isinstance(cell, Num):
         tag = _tag(cell.tag) + " " if cell.tag else ""
         found = Markup(f"{tag}{escape(written(cell.value, cell.kind))}")
-        below = " ".join(filter(None, (interval(cell), cell.note)))
+        below = " ".join(filter(None, (interval(cell), cell.note))).replace(" %", "\u00a0%")
         return found + Markup(' <span class="ci">{}</span>').format(below) if below else found
     if isinstance(cell, Tagged):
         tag = " " + _tag(cell.tag, cell.tone) if cell.tag else ""

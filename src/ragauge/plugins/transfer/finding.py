@@ -71,7 +71,7 @@ class Transfers(Finding):
         for by, moved in value.items():
             blocks += [*([Heading(f"By {by}")] if len(value) > 1 else []), *_blocks(by, moved)]
         drawn = {f"transfer_{by}": transfer_figure(moved.table) for by, moved in value.items()}
-        return Shown([Section("Transfer to what the predictor has not seen", blocks)], figures=drawn)
+        return Shown([Section("Transfer to what the predictor has not seen", blocks, folded=True)], figures=drawn)
 
 
 def over_datasets(groups: Sequence[Jobs]) -> Transfer | None:
