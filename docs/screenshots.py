@@ -1,7 +1,7 @@
-"""Pictures of MLflow's UI for the README, from the latest sweep of an experiment: `make screenshots`.
+"""Pictures of MLflow's UI and of the report, from the latest sweep of an experiment: `make screenshots`.
 
-Starts MLflow on the local database, opens the saved views in a headless Chromium and writes PNG files into
-docs/figures. `tests` must be on the path: the browser and the server are those of the tests.
+Starts MLflow on the local database, opens the saved views and the report in a headless Chromium, and writes PNG files
+into docs/figures. `tests` must be on the path: the browser and the server are those of the tests.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from browser import CHROMIUM, Browser
 from ragauge import track
@@ -20,6 +21,7 @@ from servers import mlflow_server
 
 FIGURES = Path(__file__).parent / "figures"
 WIDTH, HEIGHT = 1500, 800
+REPORT = 1400, 1040
 # The saved view, which mode of the page, and what is there once it is drawn.
 PICTURES = {
     "mlflow_charts": (views.CHARTS, "CHART", "document.querySelectorAll('.js-plotly-plot .xtick')[7]"),
@@ -62,7 +64,16 @@ def main() -> None:
                 time.sleep(2)  # charts take the room that the banner leaves
                 browser.screenshot(FIGURES / f"{picture}.png")
                 print(FIGURES / f"{picture}.png")
+            browser.open(report_of(uri, experiment.experiment_id).as_uri(), *REPORT)
+            browser.screenshot(FIGURES / "report.png")
+            print(FIGURES / "report.png")
             browser.close()
+
+
+def report_of(uri: str, experiment_id: str) -> Path:
+    """The report of the experiment's latest sweep."""
+    [run, *_] = track.connect(uri).search_runs([experiment_id], "tags.role = 'sweep'", order_by=["start_time DESC"])
+    return Path(urlsplit(run.info.artifact_uri).path) / "report.html"
 
 
 if __name__ == "__main__":

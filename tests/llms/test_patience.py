@@ -1,5 +1,6 @@
 """Calls wait for a server that is late, loads, restarts or is not there, and say so once."""
 
+import dataclasses
 import logging
 import threading
 import time
@@ -122,10 +123,27 @@ def test_a_name_that_a_server_of_one_s_own_does_not_list_is_refused_before_anyth
     with ChatServer(about=listing("small", "large")) as server:
         with pytest.raises(ConfigError, match=r"chat\.model: gpt9 is none of the models at .*: small, large"):
             model(server.url, "gpt9").ask(["p"], store, "answers")
+        with pytest.raises(ConfigError, match=r"chat\.model: gpt9 is none of the models at .*: small, large"):
+            model(server.url, "gpt9").check_ready(store)
         assert not server.calls
         server.about = listing("small", "openai/*")
         served._asked_once.cache_clear()
         assert model(server.url, "openai/gpt9").ask(["p"], store, "answers")[0].text == "reply to p"
+
+
+def test_a_job_is_ready_without_key_or_server_where_the_ledger_has_replies(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MY_KEY", raising=False)
+    with ChatServer() as server:
+        keyless = dataclasses.replace(model(server.url), api_key_env="MY_KEY")
+        keyless.check_ready(store)  # a server of one's own may check none
+        model(server.url).ask(["p"], store, "answers")
+        address = server.url
+    gone = model(address)
+    gone.check_ready(store)
+    with pytest.raises(MissingError, match=rf"^nothing listens at {address}/v1, where model tiny is asked$"):
+        gone.check_ready(Store(store.root / "other"))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from ragauge.contract.identity import named
 from ragauge.contract.redact import redact
 from ragauge.contract.replies import CUT, ECHO, Reader, Reply, schema_of
 from ragauge.contract.workplace import FreshWorkplace, Workplace
-from ragauge.llms.addresses import refuses
+from ragauge.llms.addresses import is_own, refuses
 from ragauge.llms.asked import Asked
 from ragauge.llms.beginnings import beginnings
 from ragauge.llms.calls import Batch
@@ -280,9 +280,9 @@ class ChatLLM(ChatSettings, KeepsReplies):
         return self._ledger(store).spent(self.budget_name)
 
     def check_ready(self, store: Workplace) -> None:
-        """ConfigError without its key, ServerGoneError without a server on this machine; if the ledger is empty.
+        """ConfigError without its key, or for a model that one's own server lacks; ServerGoneError without a server.
 
-        A finished job needs neither, nor one whose replies are known.
+        Nothing is checked unless the ledger is empty: a job whose replies are known needs none of them.
         """
         if not self._ledger(store).is_empty():
             return
@@ -291,6 +291,8 @@ class ChatLLM(ChatSettings, KeepsReplies):
         if refuses(self.address):
             told = f"nothing listens at {redact(self.address)}, where model {self.model_name} is asked"
             raise ServerGoneError(told, self.address)
+        if is_own(self.address):
+            self.served(store)
 
     def _asked(
         self,
