@@ -16,7 +16,7 @@ import yaml
 
 # The guide of each group, where one tells more than the comments do.
 GUIDES = {
-    "answers": ["measures.md#of-answers", "claims.md", "passages.md", "ares.md"],
+    "answers": ["measures.md#of-answers", "claims.md", "passages.md", "criteria.md", "ares.md"],
     "chunker": ["extending.md#a-chunker"],
     "compressor": ["contexts.md"],
     "dataset": ["datasets.md"],

@@ -104,6 +104,18 @@ JOBS: dict[str, tuple[str, ...]] = {
     "answers/claims": ("answers=[faithfulness,answer_correctness,context_recall,noise_sensitivity]", *_LLM),
     "answers/answer_relevancy": ("answers=[answer_relevancy]", *_LLM),
     "answers/passages": ("answers=[context_precision,context_relevance,sufficient_context]", *_LLM),
+    "answers/criterion": (
+        "answers=[criterion]",
+        "answers.criterion.texts={sourced: names its source, short: has one sentence}",
+        "answers.criterion.sees=[question,context,reference,answer]",
+        *_LLM,
+    ),
+    "answers/criterion_grades": (
+        "answers=[criterion]",
+        "answers.criterion.text=is polite",
+        "answers.criterion.scale=5",
+        *_LLM,
+    ),
     "answers/nuggets": ("answers=[nuggets]", *_LLM),
     "answers/citations": ("answers=[citations]", *_LLM, "llm.cite=true"),
     "answers/citation_support": ("answers=[citation_support]", *_LLM, "llm.cite=true"),
@@ -220,6 +232,8 @@ _FORMS: dict[str, Any] = {
         "reason": "So it is.",
         "verdict": ("sufficient", "insufficient", "contradictory")[dice % 3],
     },
+    '"verdict": "<yes': lambda text, dice, numbered: {"reason": "So it is.", "verdict": ("yes", "no")[dice % 2]},
+    '"grade": <whole': lambda text, dice, numbered: {"reason": "So it is.", "grade": 1 + dice % 5},
     '"importance"': lambda text, dice, numbered: {
         "nuggets": [{"text": _sentence(text, dice, []), "importance": "vital"}, {"text": "So.", "importance": "okay"}]
     },

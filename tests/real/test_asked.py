@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.slow, needs_the_model]
 
 MEASURES = (
     "faithfulness,answer_relevancy,answer_correctness,context_precision,context_recall,context_relevance,"
-    "noise_sensitivity,nuggets,sufficient_context,citations,citation_support,evidence_support"
+    "noise_sensitivity,nuggets,sufficient_context,citations,citation_support,evidence_support,criterion"
 )
 
 
@@ -55,6 +55,7 @@ def are_verdicts(verdicts: pd.DataFrame) -> bool:
 
 def test_answers_with_citations_verdicts_and_every_measure(job: list[str], calls: list[Call]) -> None:
     asked = [*job, *smollm2("llm"), *smollm2("judge", "evaluator", tokens=48), "llm.cite=true", "dataset.limit=1"]
+    asked += ["answers.criterion.text='names a person'", "answers.criterion.sees=[question,reference,answer]"]
     found = ragauge.run([*asked, f"answers=[{MEASURES}]", "measure=support"])
     (answer,) = found.answers.to_dict("records")
     said = next(call for call in calls if call.text == (answer["cited_answer"] or answer["answer"]))

@@ -57,30 +57,37 @@ def ask_each(
     store: Workplace,
     what: str,
     guesses: Mapping[str, T] | None = None,
+    read_cut: Callable[[str], T | None] | None = None,
 ) -> dict[str, Found[T]]:
     """`ask_all` for distinct prompts, each with its own reader: {prompt: Found}.
+
+    read_cut: the value of a reply that was cut at the token limit; by default such a reply cannot be read.
 
     guesses: possible replies, by prompt, for a dry run, which asks no LLM. With it the measure can name the requests
         that would follow. Without a guess what was not asked is `failed` there.
     """
-    replies = chat.ask(list(requests), store, what, readers=[_of_text(read) for read in requests.values()])
+    replies = chat.ask(list(requests), store, what, readers=[_of_text(read, read_cut) for read in requests.values()])
     guesses = guesses or {}
     return {
         prompt: Found(guesses[prompt], OK)
         if reply.error == NOT_ASKED and prompt in guesses
-        else _found(reply, _read(read, reply))
+        else _found(reply, _read(read, read_cut, reply))
         for (prompt, read), reply in zip(requests.items(), replies, strict=True)
     }
 
 
-def _of_text(read: Callable[[str], object]) -> Reader:
-    """The reader of replies for a reader of their texts."""
-    schema, whole = schema_of(read), partial(_read, read)
+def _of_text(read: Callable[[str], object], read_cut: Callable[[str], object] | None) -> Reader:
+    """The reader of replies for a reader of their texts, and one of cut texts."""
+    schema, whole = schema_of(read), partial(_read, read, read_cut)
     return whole if schema is None else Structured(whole, schema)
 
 
-def _read(read: Callable[[str], T | None], reply: Reply) -> T | None:
-    return None if reply.text is None or reply.error == CUT else read(reply.text)
+def _read(read: Callable[[str], T | None], read_cut: Callable[[str], T | None] | None, reply: Reply) -> T | None:
+    if reply.text is None:
+        return None
+    if reply.error == CUT:
+        return None if read_cut is None else read_cut(reply.text)
+    return read(reply.text)
 
 
 def _found(reply: Reply, value: T | None) -> Found[T]:

@@ -23,6 +23,7 @@ from ragauge.plugins.llm_measures.context_perplexity import ContextPerplexity
 from ragauge.plugins.llm_measures.context_precision import ContextPrecision
 from ragauge.plugins.llm_measures.context_recall import ContextRecall
 from ragauge.plugins.llm_measures.context_relevance import ContextRelevance
+from ragauge.plugins.llm_measures.criterion import Criterion
 from ragauge.plugins.llm_measures.faithfulness import Faithfulness
 from ragauge.plugins.llm_measures.noise_sensitivity import NoiseSensitivity
 from ragauge.plugins.llm_measures.nuggets import NuggetRecall
@@ -412,6 +413,11 @@ KNOWN = [
     (ContextRelevance(), {"version": 3, "by": "sentences"}, "chat", "contexts", [
         ("context_relevance", "context relevance", "higher", "share", "Contexts", "context", True),
     ]),
+    (
+        Criterion("is polite", scale=5),
+        {"version": 1, "text": "is polite", "texts": None, "scale": 5, "sees": ["question", "answer"]},
+        "chat", "answers", [("criterion", "criterion", "higher", "ratio", "Criteria", "answer", True)],
+    ),
     (Faithfulness(), {"version": 2, "by": "llm"}, "chat", "answers contexts", [
         ("faithfulness", "faithfulness", "higher", "share", "Claims", "answer", True),
         ("contradicted_share", "claims that the context contradicts", "lower", "share", "Claims", "answer", True),
