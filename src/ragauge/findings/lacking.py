@@ -167,7 +167,7 @@ _SHOWN = 200  # characters of one
 def lacking_text(records: Sequence[JobRecord | LackingTopics]) -> list[str]:
     """Sentences on topics left out of measures for lack of data, from the jobs' metrics.
 
-    Topics are named as far as a record has their qids (`lacking`, by what they lack). Models for other languages
+    Topics that lack something are named as far as a record has their qids (`lacking`). Models for other languages
     (`foreign`) have a sentence each.
     """
     metrics = [record.metrics for record in records]
@@ -184,6 +184,8 @@ def lacking_text(records: Sequence[JobRecord | LackingTopics]) -> list[str]:
 
 
 def _named(records: Sequence[JobRecord | LackingTopics], name: str, n: float) -> str:
+    if name == "unanswerable":  # those lack nothing
+        return ""
     named: list[list[str]] = [record.lacking.get(name, []) for record in records]
     qids = max(named, key=len)
     more = ", …" if len(qids) < n else ""

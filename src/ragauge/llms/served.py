@@ -227,7 +227,9 @@ def _asked_once(
             "model %s at %s: %s",
             model,
             place,
-            "the server does not say what identifies its weights" if told == "{}" else f"serves {told}",
+            "the server tells nothing of its weights: the name alone identifies them"
+            if told == "{}"
+            else f"serves {told}",
         )
     except Exception as error:  # mostly _Untold; whatever a server does, calls go on
         if isinstance(error, _Unlisted) and error.names and last is None and is_own(address):
