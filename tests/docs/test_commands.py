@@ -31,6 +31,7 @@ OTHERS = (
     *("ui", "compare", "gate", "report", "plan", "labels", "pool", "sample", "export", "store", "ledger", "batches"),
     "trec_rag",
     "dataset",
+    "check",
     "help",
 )
 

@@ -63,7 +63,7 @@ def locate(
         for row in rows_of.get(docno, ()):
             if parts[row] in folded:
                 del open_rows[row]
-    holders = _holders({parts[row] for row in open_rows}, docs, fold)
+    holders = documents_with({parts[row] for row in open_rows}, docs, fold)
     lost: dict[int, tuple[str | None, str | None]] = {}
     for row in open_rows:
         found = holders[parts[row]]
@@ -82,8 +82,10 @@ def _lost(evidence: pd.DataFrame, near: Mapping[int, tuple[str | None, str | Non
     return found.assign(near_docno=pd.Series(docnos, dtype="str"), near=pd.Series(texts, dtype="str"))
 
 
-def _holders(parts: set[str], docs: pd.DataFrame | Batches, fold: tuple[str, ...]) -> Mapping[str, list[str]]:
+def documents_with(parts: set[str], docs: pd.DataFrame | Batches, fold: tuple[str, ...]) -> Mapping[str, list[str]]:
     """The docnos of the first two documents with each part, in one pass over the documents.
+
+    White space of the parts is folded already, and the spellings of `fold`.
 
     Every window of 1, 2, 4, ... 32 characters of the documents has a hash. A part is compared where a window
     has the hash of its own middle, the widest that fits into it.

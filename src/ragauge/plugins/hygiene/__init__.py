@@ -1,0 +1,1 @@
+"""`ragauge check`: faults of a test set that measurements would not show."""
