@@ -147,9 +147,10 @@ def test_keys_read_from_the_environment_are_in_no_byte_that_a_sweep_writes(tmp_p
 def test_a_retriever_that_raises_with_its_keys_in_the_text_leaves_none_in_tags_records_and_logs(
     tmp_path: Path,
 ) -> None:
-    environment = plant(tmp_path, "http://127.0.0.1:9")
-    failing = [*arguments(tmp_path), "+retriever.pipeline.raises=true"]
-    done = run_fresh(tmp_path, *failing, **environment)
+    with ChatServer(lambda prompt: ANSWER) as server:
+        environment = plant(tmp_path, server.url)
+        failing = [*arguments(tmp_path), "+retriever.pipeline.raises=true"]
+        done = run_fresh(tmp_path, *failing, **environment)
     assert done.returncode == 1, done.stderr
     texts = written(tmp_path) | {"stdout": done.stdout, "stderr": done.stderr}
     assert leaks(texts, SECRETS) == []
