@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from test_sweep import job_records, mlflow_runs, sweep_folders
 
+import ragauge
 from chat_server import QUICK_FAULTS, ChatServer, faults_at
 from processes import Command, clean_environment, until
 from ragauge.contract.metrics import without_groups
@@ -295,3 +296,21 @@ def test_a_failing_group_of_shared_judging_leaves_the_others_their_verdicts(tmp_
         failed["run_id"]: "FAILED",
         finished["run_id"]: "FINISHED",
     }
+
+
+def test_a_job_in_the_store_needs_neither_server_nor_ledger_and_a_new_one_ends_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAGAUGE_API_KEY", "k")
+    small = ["dataset=sample", "dataset.limit=3", "retriever=bm25", "chunker=none", "n_tokens=50", "bootstrap=0"]
+    with ChatServer(reply) as server:
+        llm = ["llm=openai_compatible", "llm.chat.model=m", f"llm.chat.base_url={server.url}/v1", "judge=lexical"]
+        first = ragauge.run([*small, *llm])
+        assert len(server.calls) == 3
+    again = ragauge.run([*small, *llm, "llm.ledger=other.db"])
+    assert again.answers["answer"].tolist() == first.answers["answer"].tolist()
+    with pytest.raises(
+        ragauge.RagaugeError, match=r"^nothing listens at http://127\.0\.0\.1:\d+/v1, where model new is"
+    ):
+        ragauge.run([*small, *llm, "llm.ledger=other.db", "llm.chat.model=new"])

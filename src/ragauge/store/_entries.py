@@ -162,6 +162,15 @@ class Store:
             return None
         return _read_parquet(path, name)
 
+    def has_output_of(self, stage: str, part: Mapping[str, Any]) -> bool:
+        """Whether an output of the stage was made with a component of this identity; reads all of the stage's keys."""
+        wanted = canonical_json(part)
+        for file in (self.root / stage).glob(f"*/{KEY_FILE}"):
+            with suppress(ValueError, OSError):
+                if wanted in canonical_json(read_manifest(file.parent)["params"]):
+                    return True
+        return False
+
     def get(self, key: Key, make: Callable[[Path], None], told: Mapping[str, Any] | None = None) -> Entry:
         """The entry of the key; `make(folder)` fills an empty folder if the entry is not there yet.
 

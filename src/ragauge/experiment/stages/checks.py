@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ragauge.contract.component import KeepsReplies
-from ragauge.contract.errors import ConfigError
+from ragauge.contract.errors import ConfigError, RagaugeError
 from ragauge.contract.groups import ANSWERS, GROUPS
 from ragauge.contract.identity import identity
 from ragauge.contract.retrieval import BringsTexts
@@ -48,14 +48,20 @@ def check_together(components: Components, choices: Mapping[str, str]) -> None:
 
 
 def check_ready(pipeline: Pipeline) -> None:
-    """RagaugeError for a chat model that lacks key or server, before what comes ahead of its first call is computed."""
-    of = pipeline.components
-    for group in ("llm", "judge", "evaluator"):
-        if isinstance(model := getattr(of, group), KeepsReplies):
+    """RagaugeError for a chat model that lacks key or server, before what comes ahead of its first call is computed.
+
+    Where the store has an output of the model, it may be this job's, so that nothing is asked.
+    """
+    for group, stage in (("llm", "answers"), ("judge", "verdicts"), ("evaluator", "answer_values")):
+        if isinstance(model := getattr(pipeline.components, group), KeepsReplies):
             try:
                 model.check_ready(pipeline.store)
-            except ConfigError as error:
-                raise ConfigError(f"{group}.{error}") from None
+            except RagaugeError as error:
+                if pipeline.store.has_output_of(stage, identity(model)):
+                    continue
+                if isinstance(error, ConfigError):
+                    raise ConfigError(f"{group}.{error}") from None
+                raise
 
 
 _ASKS = (
