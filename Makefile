@@ -78,7 +78,9 @@ test test-slow: export OMP_NUM_THREADS = 1
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(if $(ROOM),$(TESTS),$(OTHERS))
 
-# The files that hold slow tests, by name: each process would import all the others for half a minute.
+# The files that hold slow tests, by name: each process would import all the others for half a minute. One process more
+# than for the quick ones, since slow tests wait longer: for servers, for sweeps in processes of their own, for kills.
+test-slow: WORKERS := $(if $(filter command line environment,$(origin WORKERS)),$(WORKERS),$(shell $(PYTHON) -c 'import os; print(min(4, 2 + (os.cpu_count() or 1)))'))
 test-slow: setup
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow $(shell grep -rl 'mark\.slow' tests --include='test_*.py')
 
