@@ -122,3 +122,13 @@ def test_every_extra_brings_the_package_that_it_is_named_for() -> None:
     for module, extra in EXTRA_OF.items():
         brought = {canonicalize_name(Requirement(text).name) for text in extras[extra]}
         assert canonicalize_name(DISTRIBUTIONS.get(module, module)) in brought, module
+
+
+def test_types_are_checked_without_the_packages_that_make_test_does_not_install() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    full = extras["full"][0].partition("[")[2].rstrip("]").split(",")
+    names = {Requirement(one).name.replace("-", "_") for extra in ("dev", *full) for one in extras[extra]}
+    ignored = {one.removesuffix(".*") for one in project["tool"]["pyrefly"]["ignore-missing-imports"]}
+    there = {module for module, extra in EXTRA_OF.items() if extra in full or {module, f"python_{module}"} & names}
+    assert set(EXTRA_OF) - there == ignored & set(EXTRA_OF)
