@@ -29,6 +29,7 @@ STARTS = re.compile(r"(?:python run\.py|ragauge) (.*)$")
 OWN = ("--config-dir", "retriever.options.team", "team_pipeline", "experiment=team", "rerun=")
 OTHERS = (
     *("ui", "compare", "gate", "report", "plan", "labels", "pool", "sample", "export", "store", "ledger", "batches"),
+    "otel",
     "trec_rag",
     "dataset",
     "check",

@@ -1,0 +1,1 @@
+"""`ragauge otel`: OpenTelemetry spans from files as a file of samples (docs/otel.md)."""
