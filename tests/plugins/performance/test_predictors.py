@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import ragauge
 from ragauge.contract.answer_measures import besides_rankings
 from ragauge.contract.component import Embedder, Tools
 from ragauge.contract.errors import ConfigError
@@ -180,3 +183,18 @@ def test_settings_out_of_range_are_named() -> None:
     for wrong, key in (({"depth": 1}, "depth"), ({"persistence": 1.0}, "persistence"), ({"vectors": 2}, "vectors")):
         with pytest.raises(ConfigError, match=f"answers.qpp.{key}"):
             QueryPerformance(**wrong)
+
+
+def test_a_topic_without_contexts_has_no_value_and_does_not_end_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"question": "Who wrote Faust?", "contexts": ["Faust is a play by Goethe.", "A duck."], "answer": "Goethe"},
+        {"question": "Who wrote Emma?", "contexts": [], "answer": "Jane Austen"},
+    ]
+    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    qpp = ["answers=[qpp]", "answers.qpp.vectors=false", "bootstrap=0"]
+    found = ragauge.run(["experiment=recorded", "recorded.path=rows.jsonl", "judge=none", *qpp]).outcomes
+    assert found["question_coverage"].dropna().tolist() == [0.5]  # of wrote and Faust; Faust
+    assert found[["order_agreement", "question_coverage", "wig"]].notna().sum(axis=1).tolist() == [3, 0]

@@ -201,7 +201,7 @@ class MeasureRankings(MeasureAnswers):
 
     @property
     def reads(self) -> tuple[Read, ...]:  # type: ignore[override]
-        return (TURNS, Read("run"), Read("used_passages"))
+        return (Read("run"), Read("used_passages"), TURNS)  # it has a value for a topic without passages, too
 
     def make(self, reads: Reads, tools: Tools) -> Frames:
         measure: MeasuresRanking = self.measure
