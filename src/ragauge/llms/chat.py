@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ragauge.contract.checks import require_count
 from ragauge.contract.component import KeepsReplies, Tools
-from ragauge.contract.errors import ConfigError, ServerGoneError
+from ragauge.contract.errors import ConfigError, RagaugeError, ServerGoneError
 from ragauge.contract.identity import named
 from ragauge.contract.redact import redact
 from ragauge.contract.replies import CUT, ECHO, Reader, Reply, schema_of
@@ -282,17 +282,19 @@ class ChatLLM(ChatSettings, KeepsReplies):
     def check_ready(self, store: Workplace) -> None:
         """ConfigError without its key, or for a model that one's own server lacks; ServerGoneError without a server.
 
-        Nothing is checked unless the ledger is empty: a job whose replies are known needs none of them.
+        None of them is raised unless the ledger is empty: a job whose replies are known needs no server.
         """
-        if not self._ledger(store).is_empty():
-            return
-        if self.api_key_env is not None:
-            api_key(self)
-        if refuses(self.address):
-            told = f"nothing listens at {redact(self.address)}, where model {self.model_name} is asked"
-            raise ServerGoneError(told, self.address)
-        if is_own(self.address):
-            self.served(store)
+        try:
+            if self.api_key_env is not None:
+                api_key(self)
+            if refuses(self.address):
+                told = f"nothing listens at {redact(self.address)}, where model {self.model_name} is asked"
+                raise ServerGoneError(told, self.address)
+            if is_own(self.address):
+                self.served(store)
+        except RagaugeError:
+            if not len(self._ledger(store)):
+                raise
 
     def _asked(
         self,

@@ -163,10 +163,6 @@ class Ledger:
         written = self.transact(lambda db: databases.spent(db, budget), write=False)
         return written + sum(call.usage.cost_usd for call in list(self._unwritten.values()) if call.budget == budget)
 
-    def is_empty(self) -> bool:
-        """Whether no call is in the ledger."""
-        return self.transact(lambda db: db.execute("SELECT 1 FROM calls LIMIT 1").fetchone(), write=False) is None
-
     def each(self, read: Callable[[Call, float], T | None]) -> list[T]:
         """The values of `read` for every call and the time it was added (seconds since 1970); None is left out."""
         query = f"SELECT {ROW}, added FROM calls WHERE key > ? ORDER BY key LIMIT {_AT_ONCE}"
