@@ -191,8 +191,6 @@ class _Runner:
         # The other budgets of the grid are no part of what a question takes.
         budget = Budget(pipeline.n_tokens, (pipeline.n_tokens,))
         self._stages = question_stages(stages(self._components, budget))
-        llm = self._components.llm
-        self._chat = None if pipeline.shared_chat is None else SharedChat(llm)  # type: ignore[arg-type]
         self._chats = {stage: self._chat_of(stage) for stage in self._stages}
         self._answers: list[pd.DataFrame] = []
         self.told: dict[str, str] = {}
@@ -206,7 +204,7 @@ class _Runner:
         with tempfile.TemporaryDirectory(prefix="ragauge-latency-") as scratch:
             place = FreshWorkplace(Path(scratch), store.root, f"latency {uuid.uuid4().hex}")
             embedder = _Uncached(self._components.embedder, store.root)
-            tools = Tools(place, embedder, self._components.tokenizer, self._chat)
+            tools = Tools(place, embedder, self._components.tokenizer)
             limited = {
                 s: dataclasses.replace(tools, chat=chat).limited_to(s.uses, type(s.component).__name__)
                 for s, chat in self._chats.items()
@@ -241,15 +239,9 @@ class _Runner:
         return sums
 
     def _chat_of(self, stage: Stage) -> SharedChat | None:
-        """The chat model that a stage's component asks, as in the job."""
-        component = stage.component
-        if component is None or "chat" not in stage.uses:
-            return self._chat
-        if component.own_chat is not None:
-            return SharedChat(component.own_chat)
-        if self._chat is None:
-            return None
-        return SharedChat(self._chat.chat.beside_answers(component.max_tokens, f"{stage.group}.max_tokens"))
+        """The chat model that a stage's component asks in the job, with replies of its own."""
+        of_job = self._pipeline.chat_of(stage)
+        return None if of_job is None else SharedChat(of_job.chat)
 
     def _outside(self) -> dict[str, pd.DataFrame]:
         """The frames that stages read before any of them makes them."""
