@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 USERS, ADDRESS, STARTING, RUNNING = "users", "address.json", "starting.lock", "running.lock"
 FROM_FILE = "file"  # the pooling that the file names
 _PAUSE = 1.0  # seconds between two looks at the users
+_LOGGING = 1.0  # seconds in which a thread of llama.cpp's writes why it cannot serve a file
 
 
 def main(folder: Path, settings: Mapping[str, Any]) -> None:
@@ -56,7 +57,11 @@ def _server(settings: Mapping[str, Any], key: str) -> Any:
             name = f"LLAMA_POOLING_TYPE_{settings['pooling'].upper()}"
             params.pooling_type = getattr(xllamacpp.llama_pooling_type, name)
     params.ui, params.verbosity = False, 2
-    return xllamacpp.Server(params)
+    try:
+        return xllamacpp.Server(params)
+    except RuntimeError:
+        time.sleep(_LOGGING)
+        raise
 
 
 def _ends(folder: Path) -> bool:
